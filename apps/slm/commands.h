@@ -1,0 +1,86 @@
+// Subcommands of the command line. One file each; each registers itself on the root command. Output rules
+// (docs: `slm --help`): one JSON document with --json, human text otherwise, diagnostics on standard error.
+#ifndef SLM_APPS_SLM_COMMANDS_H_
+#define SLM_APPS_SLM_COMMANDS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/slm/args.h"
+#include "base/error.h"
+#include "codec/json.h"
+
+namespace slm::app {
+
+// Shared by all subcommands; lives as long as the program.
+struct AppContext {
+  bool json = false;                 // --json
+  std::string store = ".slm-store";  // --store DIR
+  int exit_code = 0;                 // set by the subcommand that ran
+
+  // A T that lives as long as the context: the home of a subcommand's arguments.
+  template <typename T>
+  T* Own() {
+    auto held = std::make_shared<T>();
+    owned.push_back(held);
+    return held.get();
+  }
+
+  // Prints the refusal (one line on standard error; with --json the error document on standard
+  // output) and sets the exit status that its area asks for.
+  void Report(const Error& error);
+  // Prints to standard output.
+  void Print(std::string_view text) const;
+
+  std::vector<std::shared_ptr<void>> owned;
+};
+
+// Progress bar on standard error, only where that is a terminal; silent otherwise.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  void Update(uint64_t done, uint64_t total);
+
+ private:
+  std::string label_;
+  bool terminal_;
+  int last_percent_ = -1;
+};
+
+// Whole file, at most `max_bytes`; "-" reads standard input. Errors: NOT-FOUND, IO, LIMIT.
+[[nodiscard]] Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes);
+[[nodiscard]] Status WriteFileAtomically(const std::string& path, std::string_view contents);
+// {"error":{...}} as cli.md defines it.
+[[nodiscard]] std::string ErrorJson(const Error& error);
+// Parses each line of standard input as one JSON object and calls `handle`, which writes the members
+// of its answer (without id) into the open object. Answers go out in order, one line each, flushed,
+// with `id` echoed as it came; a bad record gives {"id":...,"error":{...}} and the stream goes on.
+void RunBatch(AppContext& context,
+              const std::function<Status(const json::Value& record, json::Writer& out)>& handle);
+
+void RegisterAcquire(Command& root, AppContext& context);
+void RegisterConvert(Command& root, AppContext& context);
+void RegisterInspect(Command& root, AppContext& context);
+void RegisterTokenize(Command& root, AppContext& context);
+void RegisterDetokenize(Command& root, AppContext& context);
+void RegisterRender(Command& root, AppContext& context);
+void RegisterRun(Command& root, AppContext& context);
+void RegisterObserve(Command& root, AppContext& context);
+void RegisterCompare(Command& root, AppContext& context);
+void RegisterPromote(Command& root, AppContext& context);
+void RegisterVerify(Command& root, AppContext& context);
+void RegisterReport(Command& root, AppContext& context);
+void RegisterMutate(Command& root, AppContext& context);
+void RegisterFsck(Command& root, AppContext& context);
+void RegisterLog(Command& root, AppContext& context);
+void RegisterShow(Command& root, AppContext& context);
+
+}  // namespace slm::app
+
+#endif  // SLM_APPS_SLM_COMMANDS_H_

@@ -1,0 +1,179 @@
+// slm convert: a source (directory or acquisition) becomes one .slm artifact.
+#include "convert/convert.h"
+
+#include <sys/stat.h>
+
+#include <memory>
+
+#include "acquire/acquisition.h"
+#include "acquire/decision.h"
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+#include "base/bytes.h"
+#include "base/utf8.h"
+
+namespace slm::app {
+namespace {
+
+struct ConvertArgs {
+  std::string source;
+  std::string out;
+  std::string name = "unnamed";
+  std::string revision = "unstated";
+  std::vector<std::string> accepted;
+  std::vector<std::string> decisions;
+};
+
+bool IsDirectory(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// License statements belong to the acquisition, config-field statements to the conversion.
+struct Decided {
+  std::vector<std::string> license_paths;
+  std::vector<acquire::Decision> config_fields;
+};
+
+Result<Decided> ReadDecisions(const std::vector<std::string>& paths) {
+  Decided decided;
+  for (const std::string& path : paths) {
+    SLM_ASSIGN(acquire::Decision decision, acquire::LoadDecision(path));
+    if (decision.kind == "config-field") {
+      decided.config_fields.push_back(std::move(decision));
+    } else {
+      decided.license_paths.push_back(path);
+    }
+  }
+  return decided;
+}
+
+Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, const Decided& decided) {
+  if (!IsDirectory(args.source)) {
+    SLM_ASSIGN(const Hash256 id, ResolveNode(store, args.source));
+    return acquire::LoadAcquisition(store, id);
+  }
+  acquire::DirectoryRequest request;
+  request.directory = args.source;
+  request.name = args.name;
+  request.revision = args.revision;
+  request.decision_paths = decided.license_paths;
+  request.accept_conflict_paths = args.accepted;
+  ProgressBar bar("acquire");
+  request.on_progress = [&bar](acquire::Progress progress) {
+    bar.Update(progress.bytes_done, progress.bytes_total);
+  };
+  return acquire::AcquireDirectory(store, request);
+}
+
+// A config-field statement applies to the file whose key it calls documentary: applies_to holds the
+// file's SHA-256, choice is "config.json:some_key".
+Status ApplyConfigFields(const Decided& decided, const acquire::Acquisition& acquisition,
+                         ConfigPolicy* policy) {
+  for (const acquire::Decision& decision : decided.config_fields) {
+    const std::string key = decision.ChoiceText();
+    const acquire::SourceFile* file = acquisition.Find(key.substr(0, key.find(':')));
+    if (file == nullptr || !decision.AppliesTo(file->blob)) {
+      return Fail(
+          MakeError(ErrorCode::kDecisionBad,
+                    "the statement must name a key as \"config.json:key\" and apply to that file's SHA-256")
+              .In(decision.path)
+              .Field("applies_to"));
+    }
+    policy->documentary_keys.push_back({key, ToHex(decision.statement_hash)});
+  }
+  return {};
+}
+
+// Blobs, nodes and one log record: what the artifact is made of becomes visible at once.
+Status Record(Store& store, const Decided& decided, const convert::ConvertResult& result) {
+  std::vector<Hash256> named{result.artifact_node};
+  for (const Bytes& blob : result.blobs) {
+    SLM_TRY(store.PutBlob(blob));
+  }
+  for (const acquire::Decision& decision : decided.config_fields) {
+    SLM_TRY(store.PutBlob(decision.statement));
+    SLM_ASSIGN(const Hash256 id, store.PutNode(acquire::DecisionNode(decision)));
+    named.push_back(id);
+  }
+  for (const Node& node : result.nodes) {
+    SLM_TRY(store.PutNode(node));
+  }
+  return store.AppendLog("convert", named);
+}
+
+Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisition* acquisition,
+                  convert::ConvertResult* result) {
+  SLM_ASSIGN(const std::unique_ptr<Store> store, Store::Open(context.store, StoreOptions{}));
+  SLM_ASSIGN(const Decided decided, ReadDecisions(args.decisions));
+  SLM_ASSIGN(*acquisition, Acquired(*store, args, decided));
+  convert::Options options;
+  for (const acquire::ConflictChoice& choice : acquisition->choices) {
+    options.policy.accepted_conflicts.push_back(choice.field);
+    options.policy.holding.push_back(choice.ref);
+  }
+  SLM_TRY(ApplyConfigFields(decided, *acquisition, &options.policy));
+  {
+    ProgressBar bar("convert");
+    options.on_progress = [&bar](uint64_t done, uint64_t total) { bar.Update(done, total); };
+    SLM_ASSIGN(*result, convert::Convert(SourceOf(*acquisition, *store), options, args.out));
+  }
+  return Record(*store, decided, *result);
+}
+
+void RunConvert(const ConvertArgs& args, AppContext& context) {
+  acquire::Acquisition acquisition;
+  convert::ConvertResult result;
+  const Status status = ConvertAll(args, context, &acquisition, &result);
+  if (!status) return context.Report(status.error());
+  const EffectiveConfig& config = result.config.config;
+  if (!context.json) {
+    std::string text = "artifact    " + ToHex(result.root) + "\nfile        " + EscapeForDisplay(args.out) +
+                       ", " + std::to_string(result.file_size) + " bytes, sha256 " +
+                       ToHex(result.file_sha256) + "\nsource      " + EscapeForDisplay(acquisition.name) +
+                       " at " + EscapeForDisplay(acquisition.revision) + ", acquisition " +
+                       ToHex(acquisition.id) + "\n";
+    text += "ledger      " + std::to_string(result.n_stored) + " tensors stored, " +
+            std::to_string(result.n_aliases) + " alias, " + std::to_string(result.n_omitted) +
+            " source tensors left out with a reason\n";
+    text += "config      " + config.architecture + ", " + std::to_string(config.n_layers) +
+            " layers, hidden " + std::to_string(config.hidden_size) + ", " + std::to_string(config.n_heads) +
+            " heads of " + std::to_string(config.head_dim) + " (" + std::to_string(config.n_kv_heads) +
+            " key/value), vocabulary " + std::to_string(config.vocab_size) + ", " +
+            std::to_string(config.max_positions) + " positions, rope " +
+            std::string(RopeTypeName(config.rope.type)) + "\n";
+    for (const AcceptedConflict& conflict : result.config.accepted_conflicts) {
+      text += "accepted    " + std::string(Info(conflict.code).name) + " " + conflict.first + " against " +
+              conflict.second + "\n";
+    }
+    return context.Print(text);
+  }
+  json::Writer out(/*indent=*/true);
+  out.BeginObject().Key("artifact").String(ToHex(result.root)).Key("file").String(args.out);
+  out.Key("size").Uint(result.file_size).Key("sha256").String(ToHex(result.file_sha256));
+  out.Key("node").String(ToHex(result.artifact_node)).Key("acquisition").String(ToHex(acquisition.id));
+  out.Key("ledger").BeginObject().Key("stored").Uint(result.n_stored);
+  out.Key("aliases").Uint(result.n_aliases).Key("omitted").Uint(result.n_omitted).EndObject();
+  out.Key("config").Raw(ConfigToJson(config)).EndObject();
+  context.Print(out.Take() + "\n");
+}
+
+}  // namespace
+
+void RegisterConvert(Command& root, AppContext& context) {
+  auto* args = context.Own<ConvertArgs>();
+  Command& command = root.Add("convert", "Convert a source into one .slm artifact");
+  command.Option("source", &args->source, "Source directory, or the id of an acquisition in the store", true);
+  command.Option("-o,--out", &args->out, "The artifact to write", true);
+  command.Option("--name", &args->name, "What the source is called, for a directory; recorded, not checked");
+  command.Option("--revision", &args->revision, "Its commit or version; recorded, not checked");
+  command.Option("--accept-conflict", &args->accepted, "Statement of a person about a conflict");
+  command.Option("--decision", &args->decisions, "Statement of a person: license, config-field");
+  command.Example(
+      "slm convert models/slm-demo -o demo.slm\n"
+      "Input: every tensor f32, bf16 or f16; time: one pass over the weights; memory: flat, the weights are "
+      "mapped.");
+  command.Run([args, &context] { RunConvert(*args, context); });
+}
+
+}  // namespace slm::app

@@ -1,0 +1,197 @@
+#include "apps/slm/models.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "apps/slm/commands.h"
+#include "codec/json.h"
+#include "codec/sha256.h"
+#include "slm_file/artifact.h"
+
+namespace slm::app {
+namespace {
+
+constexpr uint64_t kMaxTokenizerBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxConfigBytes = uint64_t{64} << 20;
+
+bool IsDirectory(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool IsFile(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::string Join(const std::string& directory, std::string_view name) {
+  return directory + (directory.ends_with('/') ? "" : "/") + std::string(name);
+}
+
+template <typename T>
+Result<T> Named(Result<T> result, const std::string& path) {
+  if (result) return result;
+  return Fail(std::move(result).error().In(path));
+}
+
+Result<std::shared_ptr<const Artifact>> OpenArtifact(const std::string& path) {
+  return Named(Artifact::OpenFile(path, Verify::kHeaderOnly), path);
+}
+
+// A blob, hashed: the manifest was verified, the data region was not.
+Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, const std::string& path) {
+  SLM_ASSIGN(const ByteSpan bytes, Named(artifact.Blob(kind), path));
+  for (const BlobEntry& entry : artifact.blobs()) {
+    if (entry.kind != kind || Sha256Of(bytes) == entry.sha256) continue;
+    return Fail(MakeError(ErrorCode::kSlmBlobHash, "the blob's bytes differ from the hash in the manifest")
+                    .At(entry.offset)
+                    .In(path)
+                    .Field(kind));
+  }
+  return std::string(AsText(bytes));
+}
+
+// Special tokens of tokenizer_config.json and special_tokens_map.json, which say them as text or as
+// an object with `content`. What stands in `out` already is kept.
+void CollectSpecialTokens(json::Value config, std::vector<std::pair<std::string, std::string>>* out) {
+  constexpr std::array<std::string_view, 7> kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                      "pad_token", "cls_token", "mask_token"};
+  for (const std::string_view name : kNames) {
+    auto value = config.Find(name);
+    if (value && value->is_object()) value = value->Find("content");
+    if (!value || !value->is_string()) continue;
+    const bool known =
+        std::any_of(out->begin(), out->end(), [name](const auto& pair) { return pair.first == name; });
+    if (!known) out->emplace_back(name, value->string());
+  }
+}
+
+// chat_template of tokenizer_config.json: text, or a list of named ones of which "default" counts.
+Result<std::optional<std::string>> TemplateOfConfig(json::Value config) {
+  const auto value = config.Find("chat_template");
+  if (!value || value->is_null()) return std::optional<std::string>();
+  if (value->is_string()) return std::optional<std::string>(value->string());
+  const auto wrong = [&value](ErrorCode code, std::string message) {
+    return Fail(MakeError(code, std::move(message)).At(value->byte_offset()).Field("chat_template"));
+  };
+  if (!value->is_array()) return wrong(ErrorCode::kTplInput, "chat_template is neither text nor a list");
+  std::optional<std::string> chosen;
+  for (const json::Value item : value->children()) {
+    const auto name = item.is_object() ? item.Find("name") : std::nullopt;
+    const auto text = item.is_object() ? item.Find("template") : std::nullopt;
+    if (!name || !name->is_string() || !text || !text->is_string()) {
+      return wrong(ErrorCode::kTplInput, "an entry of chat_template lacks name or template");
+    }
+    if (name->string() == "default" || value->size() == 1) chosen = text->string();
+  }
+  if (!chosen) return wrong(ErrorCode::kTplAmbiguous, "several chat templates, and none is named default");
+  return chosen;
+}
+
+// Reads one JSON file of a directory, if it is there, and hands its root on.
+Status WithConfig(const std::string& path, const std::function<Status(json::Value)>& use) {
+  if (!IsFile(path)) return {};
+  SLM_ASSIGN(std::string text, ReadTextFile(path, kMaxConfigBytes));
+  auto document = json::Parse(std::move(text));
+  if (!document) return Fail(std::move(document).error().In(path));
+  if (!document->root().is_object()) {
+    return Fail(MakeError(ErrorCode::kJsonType, "the file must hold one JSON object").At(0).In(path));
+  }
+  Status used = use(document->root());
+  if (!used) return Fail(std::move(used).error().In(path));
+  return {};
+}
+
+Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
+  TemplateModel out;
+  std::optional<std::string> in_config;
+  SLM_TRY(WithConfig(Join(directory, "tokenizer_config.json"), [&](json::Value config) -> Status {
+    CollectSpecialTokens(config, &out.special_tokens);
+    SLM_ASSIGN(in_config, TemplateOfConfig(config));
+    return {};
+  }));
+  SLM_TRY(WithConfig(Join(directory, "special_tokens_map.json"), [&](json::Value config) -> Status {
+    CollectSpecialTokens(config, &out.special_tokens);
+    return {};
+  }));
+  out.name = Join(directory, "chat_template.jinja");
+  if (IsFile(out.name)) {
+    SLM_ASSIGN(out.source, ReadTextFile(out.name, kMaxConfigBytes));
+    if (in_config && *in_config != out.source) {
+      return Fail(MakeError(ErrorCode::kTplAmbiguous,
+                            "chat_template.jinja and tokenizer_config.json hold different templates")
+                      .In(out.name)
+                      .Field("chat_template"));
+    }
+    return out;
+  }
+  if (!in_config) {
+    return Fail(MakeError(ErrorCode::kTplMissing, "the source has no chat template").In(directory));
+  }
+  out.name = Join(directory, "tokenizer_config.json");
+  out.source = *std::move(in_config);
+  return out;
+}
+
+Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
+  SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
+  TemplateModel out;
+  out.name = path;
+  const auto has = [&artifact](std::string_view kind) {
+    return std::any_of(artifact->blobs().begin(), artifact->blobs().end(),
+                       [kind](const BlobEntry& blob) { return blob.kind == kind; });
+  };
+  if (!has("template-ir")) {
+    return Fail(MakeError(ErrorCode::kTplMissing, "the artifact has no chat template").In(path));
+  }
+  SLM_ASSIGN(const std::string ir, ReadBlob(*artifact, "template-ir", path));
+  out.ir.assign(ir.begin(), ir.end());
+  for (const std::string_view kind : {"tokenizer-config", "special-tokens-map"}) {
+    if (!has(kind)) continue;
+    SLM_ASSIGN(std::string text, ReadBlob(*artifact, kind, path));
+    auto document = json::Parse(std::move(text));
+    if (!document) return Fail(std::move(document).error().In(path));
+    if (document->root().is_object()) CollectSpecialTokens(document->root(), &out.special_tokens);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> ReadTokenizerJson(const std::string& path) {
+  if (IsDirectory(path)) return ReadTextFile(Join(path, "tokenizer.json"), kMaxTokenizerBytes);
+  if (path.ends_with(".slm")) {
+    SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
+    return ReadBlob(*artifact, "tokenizer-json", path);
+  }
+  if (path.ends_with(".model") || path.ends_with(".gguf")) {
+    return Fail(MakeError(ErrorCode::kTokUnsupported, "vocabularies of this kind are not run by this version")
+                    .In(path));
+  }
+  return ReadTextFile(path, kMaxTokenizerBytes);
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::string& path,
+                                                                  const tokenizer::LoadOptions& options) {
+  SLM_ASSIGN(std::string text, ReadTokenizerJson(path));
+  const std::string name = IsDirectory(path) ? Join(path, "tokenizer.json") : path;
+  return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), name);
+}
+
+Result<chat::Template> TemplateModel::Compile() const {
+  return Named(ir.empty() ? chat::Template::Compile(source) : chat::Template::Load(ir), name);
+}
+
+Result<TemplateModel> OpenTemplateModel(const std::string& path) {
+  if (IsDirectory(path)) return OpenTemplateDirectory(path);
+  if (path.ends_with(".slm")) return OpenTemplateArtifact(path);
+  TemplateModel out;
+  out.name = path;
+  SLM_ASSIGN(out.source, ReadTextFile(path, kMaxConfigBytes));
+  return out;
+}
+
+}  // namespace slm::app

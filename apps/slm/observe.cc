@@ -1,0 +1,150 @@
+// slm observe FILE.slm --cases FILE -o OUT [--like EVIDENCE] [--taps all|NAMES]
+#include "evidence/observe.h"
+
+#include <cstdio>
+
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+#include "codec/sha256.h"
+#include "slm_file/mapped_file.h"
+
+namespace slm::app {
+namespace {
+
+struct ObserveArgs {
+  std::string artifact, cases, out, like;
+  std::string backend = "native-scalar";
+  std::string taps = "all";
+};
+
+// Writes into a file beside `path` and renames it there at the end.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {}
+  ~AtomicFile() {
+    if (file_ != nullptr) std::fclose(file_);
+    if (!done_) std::remove(partial_.c_str());
+  }
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  Status Open() {
+    file_ = std::fopen(partial_.c_str(), "wb");
+    if (file_ == nullptr) return Fail(MakeError(ErrorCode::kIo, "cannot create the file").In(path_));
+    return {};
+  }
+  Status Append(ByteSpan bytes) {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+      return Fail(MakeError(ErrorCode::kIo, "cannot write the file; is the disk full?").In(path_));
+    }
+    return {};
+  }
+  Status Commit() {
+    const bool closed = std::fclose(file_) == 0;
+    file_ = nullptr;
+    if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) {
+      return Fail(MakeError(ErrorCode::kIo, "cannot write the file; is the disk full?").In(path_));
+    }
+    done_ = true;
+    return {};
+  }
+
+ private:
+  std::string path_, partial_;
+  std::FILE* file_ = nullptr;
+  bool done_ = false;
+};
+
+std::vector<std::string> SplitNames(const std::string& list) {
+  std::vector<std::string> names;
+  size_t begin = 0;
+  while (begin <= list.size()) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    if (end > begin) names.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+Status Run(AppContext& context, const ObserveArgs& args) {
+  constexpr std::string_view kNative = "native-";
+  const auto kernel = args.backend.starts_with(kNative)
+                          ? ops::KernelFromName(std::string_view(args.backend).substr(kNative.size()))
+                          : std::nullopt;
+  if (!kernel) {
+    return Fail(
+        MakeError(ErrorCode::kUnsupported, "backends of this build are native-scalar and native-vector")
+            .Field("--backend"));
+  }
+  SLM_ASSIGN(const std::string cases_text, ReadTextFile(args.cases, kMaxCasesBytes));
+  auto cases = evidence::ParseCases(cases_text);
+  if (!cases.has_value()) return Fail(std::move(cases).error().In(args.cases));
+  auto artifact = Artifact::OpenFile(args.artifact, Verify::kAllChunks);
+  if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
+  SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
+  evidence::ObserveOptions options;
+  options.kernel = *kernel;
+  options.backend = args.backend;
+  options.all_taps = args.taps == "all";
+  if (!options.all_taps) options.taps = SplitNames(args.taps);
+  options.cases_sha256 = Sha256Of(AsBytes(cases_text));
+  std::unique_ptr<MappedFile> like_file;
+  std::shared_ptr<const golden::Golden> like;
+  if (!args.like.empty()) {
+    SLM_ASSIGN(like_file, MappedFile::Open(args.like));
+    auto opened = golden::Golden::Open(like_file->bytes());
+    if (!opened.has_value()) return Fail(std::move(opened).error().In(args.like));
+    like = *std::move(opened);
+    options.like = like.get();
+  }
+  ProgressBar bar("observe");
+  options.on_progress = [&bar](uint64_t done, uint64_t total) { bar.Update(done, total); };
+  AtomicFile out(args.out);
+  SLM_TRY(out.Open());
+  Sha256 hash;
+  uint64_t n_bytes = 0;
+  SLM_TRY(evidence::Observe(*candidate, *cases, options, [&](ByteSpan bytes) -> Status {
+    hash.Update(bytes);
+    n_bytes += bytes.size();
+    return out.Append(bytes);
+  }));
+  SLM_TRY(out.Commit());
+  const std::string sha256 = ToHex(hash.Finish());
+  if (context.json) {
+    json::Writer writer;
+    writer.BeginObject().Key("out").String(args.out).Key("sha256").String(sha256).Key("bytes").Uint(n_bytes);
+    writer.Key("cases")
+        .Uint(cases->size())
+        .Key("artifact")
+        .String(ToHex(candidate->artifact().root()))
+        .EndObject();
+    context.Print(writer.Take() + "\n");
+  } else {
+    context.Print(std::to_string(cases->size()) + " cases, " + std::to_string(n_bytes) + " bytes, sha256 " +
+                  sha256 + "\n");
+  }
+  return {};
+}
+
+}  // namespace
+
+void RegisterObserve(Command& root, AppContext& context) {
+  auto* args = context.Own<ObserveArgs>();
+  Command& command = root.Add("observe", "A candidate's observations of a suite, in the golden container");
+  command.Option("file", &args->artifact, "The .slm file", true);
+  command.Option("--cases", &args->cases, "Cases file, JSON Lines", true);
+  command.Option("-o,--out", &args->out, "Container to write", true);
+  command.Option("--like", &args->like,
+                 "Keep the arrays and slices of this container, so that the two align");
+  command.Option("--taps", &args->taps, "all, or observation names separated by commas (without --like)");
+  command.Option("--backend", &args->backend, "native-scalar or native-vector");
+  command.Example(
+      "slm observe model.slm --cases cases.jsonl --like reference.golden -o candidate.golden\n"
+      "Bounds: cases of at most 64 MiB; memory of one case's arrays, key/value cache and logits.");
+  command.Run([args, &context] {
+    const Status status = Run(context, *args);
+    if (!status.has_value()) context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

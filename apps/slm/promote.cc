@@ -1,0 +1,121 @@
+// slm promote SOURCE --cases FILE --evidence FILE... --policy FILE
+#include "evidence/promote.h"
+
+#include <filesystem>
+
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+
+namespace slm::app {
+namespace {
+
+struct PromoteArgs {
+  std::string source, name, revision, cases, policy, out;
+  std::vector<std::string> evidence, decisions, accepted;
+};
+
+void WriteJson(AppContext& context, const ChainResult& result) {
+  json::Writer out(true);
+  out.BeginObject();
+  out.Key("receipt").String(ToHex(result.promotion.receipt));
+  out.Key("holds").Bool(result.promotion.Holds());
+  out.Key("acquisition").String(ToHex(result.acquisition.id));
+  out.Key("artifact").BeginObject();
+  out.Key("root").String(ToHex(result.converted.root));
+  out.Key("sha256").String(ToHex(result.artifact_blob));
+  out.Key("bytes").Uint(result.converted.file_size);
+  out.EndObject();
+  out.Key("observation_sha256").String(ToHex(result.observation_blob));
+  out.Key("comparison");
+  if (result.promotion.comparison) {
+    out.Raw(compare::ComparisonToJson(*result.promotion.comparison));
+  } else {
+    out.Null();
+  }
+  out.EndObject();
+  context.Print(out.Take() + "\n");
+}
+
+std::string LevelsWithoutEvidence() {
+  std::string out = "  L0   identity          pass         the graph is whole\n";
+  out += "  no evidence was given: L1 to L12 and the truth rule cannot be claimed.\n";
+  out += "  Give containers of the oracle (modes reference, source, truth) with --evidence.\n";
+  return out;
+}
+
+Status Run(AppContext& context, const PromoteArgs& args) {
+  SLM_ASSIGN(const auto store, Store::Open(context.store));
+  ChainRequest request;
+  request.source = args.source;
+  request.name = args.name;
+  request.revision = args.revision;
+  request.cases_path = args.cases;
+  request.policy_path = args.policy;
+  request.evidence_paths = args.evidence;
+  request.statement_paths = args.decisions;
+  request.statement_paths.insert(request.statement_paths.end(), args.accepted.begin(), args.accepted.end());
+  request.work_directory = std::filesystem::temp_directory_path().string();
+  std::unique_ptr<ProgressBar> bar;
+  std::string bar_stage;
+  request.on_progress = [&](std::string_view stage, uint64_t done, uint64_t total) {
+    if (bar_stage != stage) {
+      bar.reset();
+      bar = std::make_unique<ProgressBar>(std::string(stage));
+      bar_stage = stage;
+    }
+    bar->Update(done, total);
+  };
+  SLM_ASSIGN(const ChainResult result, RunChain(*store, request));
+  bar.reset();
+  if (!args.out.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(args.out, error);
+    if (error) return Fail(MakeError(ErrorCode::kIo, "cannot make the folder").In(args.out));
+    for (const auto& [blob, name] : {std::pair{result.artifact_blob, "model.slm"},
+                                     std::pair{result.observation_blob, "candidate.golden"}}) {
+      SLM_ASSIGN(const std::string path, store->BlobPath(blob));
+      std::filesystem::copy_file(path, args.out + "/" + name,
+                                 std::filesystem::copy_options::overwrite_existing, error);
+      if (error) return Fail(MakeError(ErrorCode::kIo, "cannot write the file").In(args.out + "/" + name));
+    }
+  }
+  context.exit_code = result.promotion.Holds() ? 0 : 1;
+  if (context.json) {
+    WriteJson(context, result);
+    return {};
+  }
+  context.Print("receipt " + ToHex(result.promotion.receipt) + "\n");
+  context.Print(result.promotion.comparison ? compare::ComparisonToText(*result.promotion.comparison)
+                                            : LevelsWithoutEvidence());
+  return {};
+}
+
+}  // namespace
+
+void RegisterPromote(Command& root, AppContext& context) {
+  auto* args = context.Own<PromoteArgs>();
+  Command& command =
+      root.Add("promote", "The whole chain: acquire, convert, observe, compare, write the receipt");
+  command.Option("source", &args->source, "Source directory, or the id of an acquisition", true);
+  command.Option("--cases", &args->cases, "Cases file, JSON Lines", true);
+  command.Option("--evidence", &args->evidence,
+                 "Oracle container; once for each of the modes reference, source, truth");
+  command.Option("--policy", &args->policy, "Tolerance policy", true);
+  command.Option("--name", &args->name, "Name of the source (default: the folder's name)");
+  command.Option("--revision", &args->revision, "Revision of the source (default: unversioned)");
+  command.Option("--decision", &args->decisions, "Statement of a person (license, tokenizer)");
+  command.Option("--accept-conflict", &args->accepted, "Statement of a person that accepts a conflict");
+  command.Option("-o,--out", &args->out, "Folder for copies of model.slm and candidate.golden");
+  command.Example(
+      "slm promote models/slm-demo --cases cases.jsonl --evidence reference.golden --evidence truth.golden "
+      "\\\n"
+      "    --evidence source.golden --policy profiles/tolerance/exact-v1-f32.json\n"
+      "Bounds: cases of at most 64 MiB, policy of 1 MiB; memory of about the artifact plus one set of "
+      "containers.");
+  command.Run([args, &context] {
+    const Status status = Run(context, *args);
+    if (!status.has_value()) context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

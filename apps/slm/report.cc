@@ -1,0 +1,52 @@
+// slm report RECEIPT -o report.html [--junit F]
+#include "report/report.h"
+
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+
+namespace slm::app {
+namespace {
+
+struct ReportArgs {
+  std::string receipt, out, junit;
+};
+
+Status Run(AppContext& context, const ReportArgs& args) {
+  SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
+  SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
+  SLM_ASSIGN(const report::ReportData data, report::LoadReport(SourceOver(*store), receipt));
+  const std::string html = report::ReportHtml(data);
+  SLM_TRY(WriteFileAtomically(args.out, html));
+  if (!args.junit.empty()) SLM_TRY(WriteFileAtomically(args.junit, report::ReportJunit(data)));
+  const bool holds = data.verification.Holds({});
+  if (context.json) {
+    json::Writer writer;
+    writer.BeginObject().Key("receipt").String(ToHex(receipt)).Key("out").String(args.out);
+    writer.Key("bytes").Uint(html.size()).Key("holds").Bool(holds).EndObject();
+    context.Print(writer.Take() + "\n");
+  } else {
+    context.Print(args.out + ", " + std::to_string(html.size()) + " bytes, receipt " +
+                  ToHex(receipt).substr(0, 12) + (holds ? " holds\n" : " does not hold\n"));
+  }
+  context.exit_code = holds ? 0 : 1;
+  return {};
+}
+
+}  // namespace
+
+void RegisterReport(Command& root, AppContext& context) {
+  auto* args = context.Own<ReportArgs>();
+  Command& command = root.Add("report", "One self-contained page about a receipt");
+  command.Option("receipt", &args->receipt, "Id of a promotion, or its first digits", true);
+  command.Option("-o,--out", &args->out, "HTML file to write", true);
+  command.Option("--junit", &args->junit, "JUnit XML file to write");
+  command.Example(
+      "slm report 3f9c21 -o report.html\n"
+      "Verifies the receipt first; exit status 1 if it does not hold. Memory as for verify.");
+  command.Run([args, &context] {
+    const Status status = Run(context, *args);
+    if (!status.has_value()) context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

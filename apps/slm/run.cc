@@ -1,0 +1,334 @@
+// slm run FILE.slm [PROMPT] [--batch] [--record] [--kernel K]
+#include <array>
+#include <cstdio>
+
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+#include "base/utf8.h"
+#include "codec/sha256.h"
+#include "evidence/candidate.h"
+#include "runtime/generate.h"
+
+namespace slm::app {
+namespace {
+
+constexpr uint64_t kMaxPromptBytes = uint64_t{16} << 20;
+
+struct RunArgs {
+  std::string artifact, prompt;
+  std::string kernel = "scalar";
+  std::string ids;
+  uint64_t max_new_tokens = 128;
+  uint64_t threads = 1;
+  bool batch = false;
+  bool record = false;
+  bool chat = false;
+  bool ignore_eos = false;
+  double temperature = 0;
+};
+
+// One request: a prompt and how to go on from it.
+struct Request {
+  evidence::CaseSpec spec;
+  std::vector<uint32_t> stop_ids;
+  LogitRows logits = LogitRows::kNone;
+};
+
+struct Answer {
+  evidence::Prompt prompt;
+  slm::Generation generation;
+  std::vector<float> step_logits;  // [tokens][vocab]; only when recording
+  std::string raw;                 // bytes of the new tokens, nothing skipped
+  std::string visible;             // special tokens skipped
+  Hash256 kv_sha256{};
+  uint64_t n_vocab = 0;
+};
+
+std::unexpected<Error> BadRecord(const json::Value& at, std::string message, std::string_view field) {
+  return Fail(MakeError(ErrorCode::kCaseSchema, std::move(message)).At(at.byte_offset()).Field(field));
+}
+
+// Sampling and stop strings come with the sampler; asking for them must never give greedy text instead.
+Status RefuseSampler(const json::Value& record) {
+  if (const auto sampling = record.Find("sampling")) {
+    if (!sampling->is_object()) return BadRecord(*sampling, "sampling is an object", "sampling");
+    for (json::Value member : sampling->children()) {
+      const bool greedy = member.key() == "temperature" && member.is_number() && member.AsDouble() == 0.0;
+      if (greedy) continue;
+      return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
+                      .At(member.byte_offset())
+                      .Field("sampling." + std::string(member.key())));
+    }
+  }
+  if (const auto stop = record.Find("stop")) {
+    return Fail(MakeError(ErrorCode::kUnsupported, "this version has no stop strings; use stop_ids")
+                    .At(stop->byte_offset())
+                    .Field("stop"));
+  }
+  return {};
+}
+
+Result<Request> ParseRequest(const json::Value& record) {
+  SLM_TRY(RefuseSampler(record));
+  Request request;
+  SLM_ASSIGN(request.spec, evidence::ParseCaseInput(record, "", {"sampling", "stop", "stop_ids", "logits"}));
+  if (const auto ids = record.Find("stop_ids")) {
+    if (!ids->is_array()) return BadRecord(*ids, "stop_ids is an array of ids", "stop_ids");
+    for (json::Value item : ids->children()) {
+      const auto id = item.is_number() ? item.AsUint() : std::nullopt;
+      if (!id || *id > UINT32_MAX) return BadRecord(item, "an id is an integer of 32 bits", "stop_ids");
+      request.stop_ids.push_back(static_cast<uint32_t>(*id));
+    }
+  }
+  if (const auto logits = record.Find("logits")) {
+    const std::string_view which = logits->is_string() ? logits->string() : "";
+    if (which == "last") {
+      request.logits = LogitRows::kLast;
+    } else if (which == "all") {
+      request.logits = LogitRows::kAll;
+    } else if (which != "none") {
+      return BadRecord(*logits, "logits is none, last or all", "logits");
+    }
+  }
+  return request;
+}
+
+Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, const Request& request,
+                       bool keep_logits, const std::function<void(const std::string& piece)>& on_text) {
+  Answer answer;
+  SLM_ASSIGN(answer.prompt, candidate.Prepare(request.spec));
+  SLM_TRY(session.Truncate(0));
+  GenerateOptions options;
+  options.max_new_tokens = request.spec.max_new_tokens;
+  options.stop_at_eos = request.spec.stop_at_eos;
+  options.stop_ids = request.stop_ids;
+  options.prompt_logits = request.logits;
+  if (keep_logits) {
+    options.on_logits = [&answer](uint64_t, std::span<const float> logits, uint32_t) {
+      answer.step_logits.insert(answer.step_logits.end(), logits.begin(), logits.end());
+    };
+  }
+  std::optional<tokenizer::DecodeStream> stream;
+  if (candidate.tokenizer() != nullptr) stream.emplace(candidate.tokenizer(), true);
+  std::optional<Error> broken;
+  const auto on_token = [&](uint32_t id) {
+    if (!stream) return true;
+    auto piece = stream->Push(id);
+    if (!piece.has_value()) {
+      broken = std::move(piece).error();
+      return false;
+    }
+    if (on_text && !piece->empty()) on_text(*piece);
+    answer.visible += *piece;
+    return true;
+  };
+  SLM_ASSIGN(answer.generation, Generate(session, answer.prompt.ids, options, on_token));
+  if (broken) return Fail(*std::move(broken));
+  if (stream) {
+    SLM_ASSIGN(const std::string rest, stream->Finish());
+    if (on_text && !rest.empty()) on_text(rest);
+    answer.visible += rest;
+    SLM_ASSIGN(answer.raw, candidate.tokenizer()->Decode(answer.generation.ids, tokenizer::DecodeMode::kRaw));
+  }
+  answer.n_vocab = candidate.model()->plan().vocab_size;
+  answer.kv_sha256 = session.KvHash();
+  return answer;
+}
+
+void WriteIds(json::Writer& out, std::string_view key, const std::vector<uint32_t>& ids) {
+  out.Key(key).BeginArray();
+  for (const uint32_t id : ids) out.Uint(id);
+  out.EndArray();
+}
+
+void WriteAnswer(const Answer& answer, json::Writer& out) {
+  WriteIds(out, "prompt_ids", answer.prompt.ids);
+  WriteIds(out, "tokens", answer.generation.ids);
+  if (!FindUtf8Fault(answer.visible)) out.Key("text").String(answer.visible);
+  out.Key("bytes").String(ToBase64(AsBytes(answer.visible)));
+  out.Key("stop_reason").String(StopReasonName(answer.generation.stop_reason));
+  if (answer.generation.prompt_logits.empty()) return;
+  Bytes values;
+  for (const float value : answer.generation.prompt_logits) AppendLe(&values, std::bit_cast<uint32_t>(value));
+  out.Key("logits").BeginObject().Key("shape").BeginArray();
+  out.Uint(answer.generation.prompt_logits.size() / answer.n_vocab).Uint(answer.n_vocab).EndArray();
+  out.Key("f32").String(ToBase64(values)).EndObject();
+}
+
+Bytes IdBytes(const std::vector<uint32_t>& ids) {
+  Bytes out;
+  for (const uint32_t id : ids) AppendLe(&out, id);
+  return out;
+}
+
+// RUN-01: everything that a run binds. Raw output is kept as it came.
+Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const Session& session,
+                       const Request& request, const Answer& answer) {
+  SLM_ASSIGN(const evidence::RuntimeBuild build, ThisBuild());
+  evidence::Backend backend;
+  backend.kernel = session.kernel_name();
+  backend.name = "native-" + backend.kernel;
+  SLM_ASSIGN(const Hash256 build_node, store.PutNode(evidence::RuntimeBuildNode(build)));
+  SLM_ASSIGN(const Hash256 backend_node, store.PutNode(evidence::BackendNode(backend)));
+  Bytes logits;
+  for (const float value : answer.step_logits) AppendLe(&logits, std::bit_cast<uint32_t>(value));
+  Node node;
+  node.type = "run";
+  node.edges = {{"runtime-build", build_node}, {"backend-profile", backend_node}};
+  static constexpr std::array<std::string_view, 4> kKinds = {"utf8", "bytes", "token_ids", "messages"};
+  node.metadata = cbor::Map{{"schema", "slm.run.v1"},
+                            {"artifact_root", candidate.artifact().root()},
+                            {"artifact_verified", true},
+                            {"input_kind", kKinds[static_cast<size_t>(request.spec.kind)]},
+                            {"add_special_tokens", request.spec.add_special_tokens},
+                            {"add_generation_prompt", request.spec.add_generation_prompt},
+                            {"positions", cbor::Map{{"begin", 0}, {"count", answer.prompt.ids.size()}}},
+                            {"mask", "causal"},
+                            {"sampling", "greedy"},
+                            {"max_new_tokens", request.spec.max_new_tokens},
+                            {"stop_at_eos", request.spec.stop_at_eos},
+                            {"stop_reason", StopReasonName(answer.generation.stop_reason)},
+                            {"kv_sha256", answer.kv_sha256},
+                            {"n_vocab", answer.n_vocab},
+                            {"warnings", cbor::Array{}}};
+  cbor::Array stop_ids;
+  for (const uint32_t id : request.stop_ids) stop_ids.emplace_back(id);
+  node.metadata.Set("stop_ids", std::move(stop_ids));
+  const auto put = [&](std::string_view key, ByteSpan bytes) -> Status {
+    if (bytes.empty()) return {};
+    SLM_ASSIGN(const Hash256 blob, store.PutBlob(bytes));
+    node.metadata.Set(key, blob);
+    return {};
+  };
+  SLM_TRY(put("input_blob", request.spec.data));
+  if (answer.prompt.rendered) SLM_TRY(put("rendered_blob", AsBytes(answer.prompt.rendered->text)));
+  SLM_TRY(put("prompt_ids_blob", IdBytes(answer.prompt.ids)));
+  SLM_TRY(put("tokens_blob", IdBytes(answer.generation.ids)));
+  SLM_TRY(put("logits_blob", logits));
+  SLM_TRY(put("raw_blob", AsBytes(answer.raw)));
+  SLM_TRY(put("visible_blob", AsBytes(answer.visible)));
+  SLM_ASSIGN(const Hash256 id, store.PutNode(node));
+  SLM_TRY(store.AppendLog("run", std::span(&id, 1)));
+  return id;
+}
+
+Result<Request> RequestOf(const RunArgs& args) {
+  Request request;
+  request.spec.id = "run";
+  request.spec.max_new_tokens = args.max_new_tokens;
+  request.spec.stop_at_eos = !args.ignore_eos;
+  if (!args.ids.empty()) {
+    const std::string record = "{\"ids\":[" + args.ids + "]}";
+    SLM_ASSIGN(const json::Document document, json::Parse(record));
+    SLM_ASSIGN(const evidence::CaseSpec spec, evidence::ParseCaseInput(document.root(), "run", {}));
+    request.spec.kind = spec.kind;
+    request.spec.ids = spec.ids;
+    request.spec.data = spec.data;
+    return request;
+  }
+  std::string text = args.prompt;
+  if (text.empty() || text == "-") {
+    SLM_ASSIGN(text, ReadTextFile("-", kMaxPromptBytes));
+  }
+  if (args.chat) {
+    std::string messages = "[{\"role\":\"user\",\"content\":";
+    if (const auto fault = FindUtf8Fault(text)) {
+      return Fail(MakeError(ErrorCode::kUtf8, "the prompt is not well-formed UTF-8").At(fault->byte_offset));
+    }
+    json::AppendQuoted(&messages, text);
+    text = messages + "}]";
+    request.spec.kind = golden::InputKind::kMessages;
+    request.spec.add_generation_prompt = true;
+  }
+  request.spec.data.assign(text.begin(), text.end());
+  return request;
+}
+
+Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candidate& candidate,
+               Session& session) {
+  SLM_ASSIGN(const Request request, RequestOf(args));
+  const bool stream = !context.json;
+  SLM_ASSIGN(const Answer answer,
+             Execute(candidate, session, request, args.record, [&](const std::string& piece) {
+               if (!stream) return;
+               context.Print(piece);
+               std::fflush(stdout);
+             }));
+  std::string record_id;
+  if (args.record) {
+    SLM_ASSIGN(const auto store, Store::Open(context.store));
+    SLM_ASSIGN(const Hash256 id, Record(*store, candidate, session, request, answer));
+    record_id = ToHex(id);
+  }
+  if (stream) {
+    if (candidate.tokenizer() == nullptr) {
+      for (const uint32_t id : answer.generation.ids) context.Print(std::to_string(id) + " ");
+    }
+    context.Print("\n");
+    if (!record_id.empty()) std::fprintf(stderr, "run %s\n", record_id.c_str());
+    return {};
+  }
+  json::Writer out;
+  out.BeginObject();
+  WriteAnswer(answer, out);
+  if (!record_id.empty()) out.Key("run").String(record_id);
+  out.EndObject();
+  context.Print(out.Take() + "\n");
+  return {};
+}
+
+Status Run(AppContext& context, const RunArgs& args) {
+  const auto kernel = ops::KernelFromName(args.kernel);
+  if (!kernel) return Fail(MakeError(ErrorCode::kUsage, "kernels are scalar and vector").Field("--kernel"));
+  if (args.threads != 1) {
+    return Fail(MakeError(ErrorCode::kUnsupported, "this build runs on one thread").Field("--threads"));
+  }
+  if (args.temperature != 0) {
+    return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
+                    .Field("--temperature"));
+  }
+  if (args.batch && args.record) return Fail(ErrorCode::kUsage, "--record takes one run; leave out --batch");
+  auto artifact = Artifact::OpenFile(args.artifact, args.record ? Verify::kAllChunks : Verify::kHeaderOnly);
+  if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
+  SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
+  SLM_ASSIGN(const auto session,
+             Session::Create(candidate->model(), {.max_positions = 0, .kernel = *kernel}));
+  if (!args.batch) return RunOnce(context, args, *candidate, *session);
+  RunBatch(context, [&](const json::Value& record, json::Writer& out) -> Status {
+    SLM_ASSIGN(const Request request, ParseRequest(record));
+    SLM_ASSIGN(const Answer answer, Execute(*candidate, *session, request, false, {}));
+    WriteAnswer(answer, out);
+    return {};
+  });
+  return {};
+}
+
+}  // namespace
+
+void RegisterRun(Command& root, AppContext& context) {
+  auto* args = context.Own<RunArgs>();
+  Command& command = root.Add("run", "Runs an artifact; text comes as it is generated");
+  command.Option("file", &args->artifact, "The .slm file", true);
+  command.Option("prompt", &args->prompt, "Prompt text; - or nothing reads standard input");
+  command.Option("--ids", &args->ids, "Prompt as token ids, separated by commas");
+  command.Flag("--chat", &args->chat, "The prompt is one user message for the chat template");
+  command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)");
+  command.Flag("--ignore-eos", &args->ignore_eos, "Go on after an end-of-sequence token");
+  command.Option("--temperature", &args->temperature,
+                 "0: greedy; anything else needs the sampler of a later version");
+  command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
+  command.Option("--threads", &args->threads, "1");
+  command.Flag("--record", &args->record,
+               "Write a run node with everything that the run binds into the store");
+  command.Flag("--batch", &args->batch, "JSON Lines on standard input, one answer a line");
+  command.Example(
+      "slm run model.slm \"Once upon a time\" --max-new-tokens 64\n"
+      "Bounds: prompt of at most 16 MiB; memory of the mapped artifact, the key/value cache and one row of "
+      "logits.");
+  command.Run([args, &context] {
+    const Status status = Run(context, *args);
+    if (!status.has_value()) context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

@@ -1,0 +1,372 @@
+// slm tokenize MODEL [TEXT] [--explain] [--batch]; slm detokenize MODEL [IDS] [--batch]
+#include <charconv>
+
+#include "apps/slm/commands.h"
+#include "apps/slm/models.h"
+#include "base/utf8.h"
+
+namespace slm::app {
+namespace {
+
+using tokenizer::DecodeMode;
+using tokenizer::EncodeOptions;
+using tokenizer::Encoding;
+using tokenizer::Tokenizer;
+using tokenizer::Trace;
+
+constexpr uint64_t kMaxTextBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxIdsBytes = uint64_t{256} << 20;
+
+struct TokenizeArgs {
+  std::string model;
+  std::string text = "-";
+  bool explain = false;
+  bool batch = false;
+  bool lenient = false;
+  bool no_special = false;
+  bool special_as_text = false;
+};
+
+struct DetokenizeArgs {
+  std::string model;
+  std::vector<std::string> ids;
+  std::string mode = "raw";
+  bool batch = false;
+  bool lenient = false;
+};
+
+void WriteOffsets(std::string_view name, const std::vector<std::pair<uint64_t, uint64_t>>& offsets,
+                  json::Writer& out) {
+  out.Key(name).BeginArray();
+  for (const auto& [begin, end] : offsets) out.BeginArray().Uint(begin).Uint(end).EndArray();
+  out.EndArray();
+}
+
+void WriteEncoding(const Encoding& encoding, json::Writer& out) {
+  out.Key("ids").BeginArray();
+  for (const uint32_t id : encoding.ids) out.Uint(id);
+  out.EndArray();
+  out.Key("offsets").BeginObject();
+  WriteOffsets("byte", encoding.byte_offsets, out);
+  WriteOffsets("scalar", encoding.scalar_offsets, out);
+  out.EndObject();
+}
+
+Error BadRecord(json::Value value, std::string message) {
+  return MakeError(ErrorCode::kCaseSchema, std::move(message)).At(value.byte_offset()).Field(value.Path());
+}
+
+Status ReadBool(const json::Value& record, std::string_view key, bool* out) {
+  const auto value = record.Find(key);
+  if (!value) return {};
+  if (!value->is_bool()) return Fail(BadRecord(*value, std::string(key) + " must be true or false"));
+  *out = value->boolean();
+  return {};
+}
+
+// The input of a record: its text, or its bytes and whether the byte API is asked for.
+struct RecordInput {
+  std::string bytes;
+  bool byte_api = false;
+};
+
+Result<RecordInput> ReadInput(const json::Value& record) {
+  const auto text = record.Find("text");
+  const auto bytes = record.Find("bytes");
+  if (text.has_value() == bytes.has_value())
+    return Fail(BadRecord(record, "a record has either text or bytes"));
+  RecordInput out;
+  if (const auto api = record.Find("api")) {
+    if (!api->is_string() || (api->string() != "bytes" && api->string() != "text")) {
+      return Fail(BadRecord(*api, "api is \"text\" or \"bytes\""));
+    }
+    out.byte_api = api->string() == "bytes";
+  }
+  if (text) {
+    if (!text->is_string()) return Fail(BadRecord(*text, "text must be a string"));
+    out.bytes = text->string();
+    return out;
+  }
+  Bytes decoded;
+  if (!bytes->is_string() || !FromBase64(bytes->string(), &decoded)) {
+    return Fail(BadRecord(*bytes, "bytes must be base64"));
+  }
+  out.bytes.assign(decoded.begin(), decoded.end());
+  return out;
+}
+
+Status TokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
+  for (const json::Value member : record.children()) {
+    constexpr std::string_view kKnown[] = {
+        "id",         "text",   "bytes", "api", "add_special_tokens", "special_tokens_as_text",
+        "truncation", "padding"};
+    if (std::find(std::begin(kKnown), std::end(kKnown), member.key()) == std::end(kKnown)) {
+      return Fail(MakeError(ErrorCode::kSchemaUnknownKey, "a record has no such member")
+                      .At(member.key_byte_offset())
+                      .Field(member.key()));
+    }
+  }
+  EncodeOptions options;
+  SLM_TRY(ReadBool(record, "add_special_tokens", &options.add_special_tokens));
+  SLM_TRY(ReadBool(record, "special_tokens_as_text", &options.special_tokens_as_text));
+  SLM_TRY(ReadBool(record, "truncation", &options.truncation));
+  SLM_TRY(ReadBool(record, "padding", &options.padding));
+  SLM_ASSIGN(const RecordInput input, ReadInput(record));
+  const auto encoding = input.byte_api ? tokenizer.EncodeBytes(AsBytes(input.bytes), options)
+                                       : tokenizer.Encode(input.bytes, options);
+  if (!encoding) return Fail(encoding.error());
+  WriteEncoding(*encoding, out);
+  return {};
+}
+
+std::string Padded(std::string text, size_t width) {
+  const size_t n_scalars = CountScalars(text);
+  if (n_scalars < width) text.append(width - n_scalars, ' ');
+  return text;
+}
+
+std::string Range(uint64_t begin, uint64_t end) {
+  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+}
+
+// Each stage, so that a person sees why a token is what it is.
+std::string Explain(const Trace& trace, const Encoding& encoding) {
+  std::string text;
+  if (!trace.cuts.empty()) text += "added tokens found in the text\n";
+  for (const Trace::Cut& cut : trace.cuts) {
+    text += "  " + Padded(Range(cut.begin, cut.end), 16) + Padded(std::to_string(cut.id), 8) + "|" +
+            EscapeForDisplay(cut.text) + "|" + (cut.after_normalizer ? "  after the normalizer" : "") + "\n";
+  }
+  text += "normalized text between them\n";
+  for (const Trace::Segment& segment : trace.segments) {
+    text +=
+        "  " + Padded(Range(segment.begin, segment.end), 16) + "|" + EscapeForDisplay(segment.text) + "|\n";
+  }
+  text += "pre-tokens and what the model makes of them\n";
+  std::vector<std::string> pieces(trace.pre_tokens.size());
+  for (const Trace::ModelPiece& piece : trace.model_pieces) {
+    pieces[piece.word] += "  " + std::to_string(piece.id) + "=" + EscapeForDisplay(piece.text);
+  }
+  for (size_t word = 0; word < trace.pre_tokens.size(); ++word) {
+    const Trace::PreToken& pre_token = trace.pre_tokens[word];
+    text += "  " + Padded(Range(pre_token.begin, pre_token.end), 16) +
+            Padded("word " + std::to_string(word), 12) + "|" + EscapeForDisplay(pre_token.text) + "|" +
+            (pre_token.is_added_token ? "  added token" : pieces[word]) + "\n";
+  }
+  text += "ids\n";
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    text +=
+        "  " + Padded(std::to_string(encoding.ids[i]), 8) +
+        Padded("bytes " + Range(encoding.byte_offsets[i].first, encoding.byte_offsets[i].second), 22) +
+        Padded("scalars " + Range(encoding.scalar_offsets[i].first, encoding.scalar_offsets[i].second), 24) +
+        Padded(encoding.word_ids[i] == UINT32_MAX ? "-" : "word " + std::to_string(encoding.word_ids[i]),
+               12) +
+        "|" + EscapeForDisplay(encoding.tokens[i]) + "|" + (encoding.special_mask[i] ? "  put in" : "") +
+        "\n";
+  }
+  return text;
+}
+
+void WriteTrace(const Trace& trace, const Encoding& encoding, json::Writer& out) {
+  const auto range = [&out](uint64_t begin, uint64_t end) {
+    out.Key("byte").BeginArray().Uint(begin).Uint(end).EndArray();
+  };
+  out.Key("added_tokens").BeginArray();
+  for (const Trace::Cut& cut : trace.cuts) {
+    out.BeginObject().Key("id").Uint(cut.id).Key("text").String(cut.text);
+    range(cut.begin, cut.end);
+    out.Key("after_normalizer").Bool(cut.after_normalizer).EndObject();
+  }
+  out.EndArray().Key("normalized").BeginArray();
+  for (const Trace::Segment& segment : trace.segments) {
+    out.BeginObject().Key("text").String(segment.text);
+    range(segment.begin, segment.end);
+    WriteOffsets("origin_of_each_byte", segment.origin, out);
+    out.EndObject();
+  }
+  out.EndArray().Key("pre_tokens").BeginArray();
+  for (const Trace::PreToken& pre_token : trace.pre_tokens) {
+    out.BeginObject().Key("text").String(pre_token.text);
+    range(pre_token.begin, pre_token.end);
+    out.Key("added").Bool(pre_token.is_added_token).EndObject();
+  }
+  out.EndArray().Key("model").BeginArray();
+  for (const Trace::ModelPiece& piece : trace.model_pieces) {
+    out.BeginObject().Key("word").Uint(piece.word).Key("id").Uint(piece.id).Key("text").String(piece.text);
+    out.Key("in_pre_token").BeginArray().Uint(piece.begin).Uint(piece.end).EndArray().EndObject();
+  }
+  out.EndArray().Key("tokens").BeginArray();
+  for (const std::string& token : encoding.tokens) out.String(token);
+  out.EndArray().Key("words").BeginArray();
+  for (const uint32_t word : encoding.word_ids) {
+    if (word == UINT32_MAX) {
+      out.Null();
+    } else {
+      out.Uint(word);
+    }
+  }
+  out.EndArray().Key("special").BeginArray();
+  for (const bool special : encoding.special_mask) out.Bool(special);
+  out.EndArray();
+}
+
+Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenizer& tokenizer) {
+  std::string text = args.text;
+  if (text == "-") {
+    SLM_ASSIGN(text, ReadTextFile("-", kMaxTextBytes));
+  }
+  EncodeOptions options;
+  options.add_special_tokens = !args.no_special;
+  options.special_tokens_as_text = args.special_as_text;
+  options.token_texts = args.explain;
+  Trace trace;
+  auto encoding = tokenizer.Encode(text, options, args.explain ? &trace : nullptr);
+  if (!encoding) return Fail(std::move(encoding).error().In("TEXT"));
+  if (context.json) {
+    json::Writer out;
+    out.BeginObject();
+    WriteEncoding(*encoding, out);
+    if (args.explain) WriteTrace(trace, *encoding, out);
+    if (args.explain) out.Key("profile").Raw(tokenizer.profile_json());
+    context.Print(out.EndObject().Take() + "\n");
+    return {};
+  }
+  if (args.explain) {
+    context.Print(Explain(trace, *encoding));
+    return {};
+  }
+  std::string line;
+  for (const uint32_t id : encoding->ids) line += (line.empty() ? "" : " ") + std::to_string(id);
+  context.Print(line + "\n");
+  return {};
+}
+
+Result<DecodeMode> ModeOf(std::string_view name) {
+  if (name == "raw") return DecodeMode::kRaw;
+  if (name == "visible") return DecodeMode::kVisible;
+  if (name == "diagnostic") return DecodeMode::kDiagnostic;
+  return Fail(MakeError(ErrorCode::kCaseSchema, "mode is raw, visible or diagnostic").Field("mode"));
+}
+
+void WriteDecoded(const std::string& bytes, json::Writer& out) {
+  out.Key("bytes").String(ToBase64(AsBytes(bytes)));
+  if (!FindUtf8Fault(bytes)) out.Key("text").String(bytes);
+}
+
+Status DetokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
+  const auto ids = record.Find("ids");
+  if (!ids || !ids->is_array()) return Fail(BadRecord(record, "a record has ids, an array"));
+  std::vector<uint32_t> values;
+  for (const json::Value item : ids->children()) {
+    const auto id = item.is_number() ? item.AsUint() : std::nullopt;
+    if (!id || *id > UINT32_MAX) return Fail(BadRecord(item, "an id is an integer from 0 to 4294967295"));
+    values.push_back(static_cast<uint32_t>(*id));
+  }
+  DecodeMode mode = DecodeMode::kRaw;
+  if (const auto name = record.Find("mode")) {
+    if (!name->is_string()) return Fail(BadRecord(*name, "mode must be a string"));
+    SLM_ASSIGN(mode, ModeOf(name->string()));
+  }
+  SLM_ASSIGN(const std::string bytes, tokenizer.Decode(values, mode));
+  WriteDecoded(bytes, out);
+  return {};
+}
+
+// Ids as the arguments give them: numbers, with spaces or commas between them.
+Result<std::vector<uint32_t>> ParseIds(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  if (words.empty()) {
+    SLM_ASSIGN(text, ReadTextFile("-", kMaxIdsBytes));
+  }
+  std::vector<uint32_t> ids;
+  constexpr std::string_view kBetween = " ,\n\t\r[]";
+  for (size_t at = text.find_first_not_of(kBetween); at != std::string::npos;
+       at = text.find_first_not_of(kBetween, at)) {
+    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
+    uint32_t id = 0;
+    const auto [rest, fault] = std::from_chars(text.data() + at, text.data() + end, id);
+    if (fault != std::errc() || rest != text.data() + end) {
+      return Fail(
+          MakeError(ErrorCode::kUsage, "'" + text.substr(at, end - at) + "' is not a token id").Field("IDS"));
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Tokenizer& tokenizer) {
+  auto mode = ModeOf(args.mode);
+  if (!mode) return Fail(MakeError(ErrorCode::kUsage, mode.error().message).Field("--mode"));
+  SLM_ASSIGN(const std::vector<uint32_t> ids, ParseIds(args.ids));
+  SLM_ASSIGN(const std::string bytes, tokenizer.Decode(ids, *mode));
+  if (!context.json) {
+    context.Print(bytes);
+    return {};
+  }
+  json::Writer out;
+  out.BeginObject();
+  WriteDecoded(bytes, out);
+  context.Print(out.EndObject().Take() + "\n");
+  return {};
+}
+
+}  // namespace
+
+void RegisterTokenize(Command& root, AppContext& context) {
+  auto* args = context.Own<TokenizeArgs>();
+  Command& command = root.Add("tokenize", "Token ids and offsets of a text");
+  command.Option("model", &args->model, "Source directory, tokenizer.json, or .slm", /*required=*/true);
+  command.Option("text", &args->text, "The text (default, or -: standard input, all its bytes)");
+  command.Flag("--explain", &args->explain, "Every stage: added tokens, normalized text, pre-tokens, model");
+  command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
+  command.Flag("--no-special-tokens", &args->no_special,
+               "Without the tokens that the post-processor puts in");
+  command.Flag("--special-tokens-as-text", &args->special_as_text,
+               "Special tokens in the text are plain text");
+  command.Flag("--lenient", &args->lenient,
+               "Take what the reference library takes: gaps between ids, merges twice, ids that disagree");
+  command.Example(
+      "Example:\n  slm tokenize models/slm-demo 'Hello  12 world' --explain\n"
+      "Bounds: tokenizer file 256 MiB, text 256 MiB; time n log n in the longest word; memory up to 300\n"
+      "bytes for each byte of text.");
+  command.Run([args, &context] {
+    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    if (!tokenizer) return context.Report(tokenizer.error());
+    if (args->batch) {
+      return RunBatch(context, [&](const json::Value& record, json::Writer& out) {
+        return TokenizeRecord(**tokenizer, record, out);
+      });
+    }
+    if (const Status status = TokenizeOne(context, *args, **tokenizer); !status)
+      context.Report(status.error());
+  });
+}
+
+void RegisterDetokenize(Command& root, AppContext& context) {
+  auto* args = context.Own<DetokenizeArgs>();
+  Command& command = root.Add("detokenize", "The bytes that token ids stand for");
+  command.Option("model", &args->model, "Source directory, tokenizer.json, or .slm", /*required=*/true);
+  command.Option("ids", &args->ids, "Token ids (default: standard input)");
+  command.Option("--mode", &args->mode,
+                 "raw (bytes), visible (as the reference shows it) or diagnostic (escaped)");
+  command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
+  command.Flag("--lenient", &args->lenient, "Take what the reference library takes");
+  command.Example(
+      "Example:\n  slm detokenize models/slm-demo 72 101 108\n"
+      "Bounds: tokenizer file 256 MiB, ids 256 MiB; linear time.");
+  command.Run([args, &context] {
+    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    if (!tokenizer) return context.Report(tokenizer.error());
+    if (args->batch) {
+      return RunBatch(context, [&](const json::Value& record, json::Writer& out) {
+        return DetokenizeRecord(**tokenizer, record, out);
+      });
+    }
+    if (const Status status = DetokenizeOne(context, *args, **tokenizer); !status)
+      context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

@@ -1,0 +1,79 @@
+// slm verify RECEIPT [--rerun] [--claim NAME ...]
+#include "evidence/verify.h"
+
+#include <filesystem>
+
+#include "apps/slm/chain.h"
+#include "apps/slm/commands.h"
+
+namespace slm::app {
+namespace {
+
+struct VerifyArgs {
+  std::string receipt;
+  std::vector<std::string> claims;
+  bool rerun = false;
+};
+
+void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification* verification) {
+  for (const RerunStep& step : steps) {
+    const bool same = step.expected == step.actual;
+    const std::string code(Info(ErrorCode::kRerunDiffers).name);
+    evidence::Claim claim;
+    claim.name = "rerun " + step.step;
+    claim.state = same ? evidence::ClaimState::kHolds : evidence::ClaimState::kFails;
+    claim.detail = same ? "executed again, same bytes: " + ToHex(step.actual)
+                        : "executed again, other bytes: recorded " + ToHex(step.expected) + ", now " +
+                              ToHex(step.actual);
+    claim.node = ToHex(verification->receipt);
+    claim.code = same ? "" : code;
+    if (!same) verification->problems.push_back({code, claim.node, step.step, claim.detail});
+    verification->claims.push_back(std::move(claim));
+  }
+}
+
+Status Run(AppContext& context, const VerifyArgs& args) {
+  SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
+  SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
+  SLM_ASSIGN(evidence::Verification verification, evidence::Verify(SourceOver(*store), receipt));
+  for (const std::string& name : args.claims) {
+    if (verification.Find(name) == nullptr) return Fail(ErrorCode::kUsage, "no claim is called " + name);
+  }
+  if (args.rerun) {
+    // What cannot even be run again is a failed claim, not an end of the command.
+    auto steps = Rerun(*store, receipt, std::filesystem::temp_directory_path().string());
+    if (steps.has_value()) {
+      AddRerunClaims(*steps, &verification);
+    } else {
+      const Error& error = steps.error();
+      verification.claims.push_back(
+          {"rerun", evidence::ClaimState::kFails, error.message, ToHex(receipt), error.CodeText()});
+      verification.problems.push_back({error.CodeText(), ToHex(receipt), error.field, error.message});
+    }
+  }
+  context.Print(context.json ? evidence::VerificationToJson(verification)
+                             : evidence::VerificationToText(verification));
+  context.exit_code = verification.Holds(args.claims) ? 0 : 1;
+  return {};
+}
+
+}  // namespace
+
+void RegisterVerify(Command& root, AppContext& context) {
+  auto* args = context.Own<VerifyArgs>();
+  Command& command = root.Add("verify", "Re-hash and recompute everything that a receipt claims");
+  command.Option("receipt", &args->receipt, "Id of a promotion, or its first digits", true);
+  command.Option("--claim", &args->claims,
+                 "A claim that must hold (L0 to L12, truth, artifact, ...); default: all that are claimed");
+  command.Flag("--rerun", &args->rerun,
+               "Convert, tokenize, render and run again from the stored bytes, and compare");
+  command.Example(
+      "slm verify 3f9c21\n"
+      "Bounds: reads everything under the receipt; memory of the artifact and one set of containers.");
+  command.Run([args, &context] {
+    const Status status = Run(context, *args);
+    if (!status.has_value()) context.Report(status.error());
+  });
+}
+
+}  // namespace slm::app

@@ -1,0 +1,41 @@
+# Flags of every target. Floating point is never contracted or reassociated: a build that makes
+# a claim must give the same bits on every compiler (OPS-05).
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+set(SLM_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
+
+find_program(SLM_CCACHE ccache)
+if(SLM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SLM_CCACHE})
+endif()
+
+add_library(slm_flags INTERFACE)
+target_include_directories(slm_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(slm_flags INTERFACE
+  -ffp-contract=off
+  -fno-rtti
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
+  -ffile-prefix-map=${CMAKE_BINARY_DIR}=build
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror -Werror=date-time)
+if(SLM_SANITIZE)
+  target_compile_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE})
+endif()
+target_link_options(slm_flags INTERFACE -Wl,--build-id=sha1)
+
+# Scalar means scalar: no vectorizer touches the code that makes the reference claim.
+set(SLM_SCALAR_FLAGS)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(SLM_SCALAR_FLAGS -fno-vectorize -fno-slp-vectorize)
+else()
+  set(SLM_SCALAR_FLAGS -fno-tree-vectorize -fno-tree-slp-vectorize)
+endif()
+
+# Archives without times or user ids (BKD-03).
+set(CMAKE_CXX_ARCHIVE_CREATE "<CMAKE_AR> qcD <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_CXX_ARCHIVE_APPEND "<CMAKE_AR> qD <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_CXX_ARCHIVE_FINISH "<CMAKE_RANLIB> -D <TARGET>")

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Installs the locked environment, runs the oracle's own tests, regenerates every committed golden file whose
+# source is given, and compares (docs/spec/oracle.md). Exit 1 if one differs.
+#   oracle/check.sh NAME=SOURCE_DIRECTORY...      NAME: a folder under vectors/ with cases.jsonl and *.golden
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+python=$("$here/setup_env.sh")
+export PYTHONPATH="$here"
+if grep -n '://' "$here/requirements.lock"; then
+  echo "requirements.lock records a download address" >&2
+  exit 1
+fi
+(cd "$here" && "$python" -m unittest discover -s tests -t .)
+status=0
+for pair in "$@"; do
+  name=${pair%%=*} source=${pair#*=} folder=$here/../vectors/${pair%%=*}
+  if [ ! -d "$source" ]; then
+    echo "not-run: oracle-check: $name: its source directory is absent"
+    continue
+  fi
+  found=0
+  for file in "$folder"/*.golden; do
+    [ -e "$file" ] || continue
+    found=1
+    echo "$name:"
+    "$python" -m slm_oracle check "$file" --source "$source" --cases "$folder/cases.jsonl" || status=1
+  done
+  [ "$found" = 1 ] || { echo "no golden file under vectors/$name" >&2; status=1; }
+done
+exit $status

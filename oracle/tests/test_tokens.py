@@ -1,0 +1,95 @@
+"""References of L1 and L2: two tokenizers of one source, offsets, rendered prompts."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import unittest
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from slm_oracle import OracleError, cases
+from slm_oracle.source import Source
+from slm_oracle.tokens import Tokens
+
+from . import tiny
+
+TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}\n{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}" \
+           "{% if tools is none %}.{% endif %}"
+
+
+def write(directory: str, digits: bool, template: str | None = TEMPLATE) -> Tokens:
+    """A byte-level tokenizer of single bytes and a few merges, declared as GPT2Tokenizer."""
+    tiny.write(directory)
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: i for i, letter in enumerate(alphabet)}
+    merges = [("1", "2"), ("h", "e"), ("\u0120", "\u0120")]
+    for left, right in merges:
+        vocabulary[left + right] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = (pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
+                               if digits else byte_level)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken("<|im_start|>", normalized=False, special=True)])
+    tokenizer.save(os.path.join(directory, "tokenizer.json"))
+    settings = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False, "eos_token": "<|im_start|>",
+                "clean_up_tokenization_spaces": False}
+    if template is not None:
+        settings["chat_template"] = template
+    with open(os.path.join(directory, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+        json.dump(settings, file)
+    return Tokens(Source(directory))
+
+
+class TokensTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self) -> None:
+        self._folder.cleanup()
+
+    def tokens(self, name: str, **more: object) -> Tokens:
+        return write(os.path.join(self._folder.name, name), **more)
+
+    def case(self, record: dict) -> cases.Case:
+        return cases.parse(json.dumps(record).encode() + b"\n")[0]
+
+    def test_l1_a_dropped_digit_split_is_found_with_its_shortest_text(self) -> None:
+        findings = self.tokens("digits", digits=True).findings([("no digit here", True)])
+        self.assertTrue(findings["same_ids"])  # the suite alone does not show it
+        difference = findings["first_difference"]
+        self.assertLessEqual(len(difference["text"]), 3)
+        self.assertNotEqual(difference["published_ids"], difference["effective_ids"])
+
+    def test_l1_equal_tokenizers_have_no_difference(self) -> None:
+        findings = self.tokens("plain", digits=False).findings([("the 12 others", True)])
+        self.assertEqual(findings["same_ids"], True)
+        self.assertNotIn("first_difference", findings)
+
+    def test_l1_offsets_in_bytes_and_scalars(self) -> None:
+        record = self.tokens("offsets", digits=False).tokenization("published", "\u00e9h<|im_start|>", "input", True)
+        unpack = lambda data: struct.unpack(f"<{len(data) // 4}I", data)
+        self.assertEqual(len(unpack(record["ids"])), 4)  # two bytes of one scalar, h, the special token
+        self.assertEqual(unpack(record["scalar_offsets"]), (0, 1, 0, 1, 1, 2, 2, 14))
+        self.assertEqual(unpack(record["byte_offsets"]), (0, 2, 0, 2, 2, 3, 3, 15))
+
+    def test_l2_rendering_passes_tools_as_none(self) -> None:
+        tokens = self.tokens("chat", digits=False)
+        record = {"id": "a", "messages": [{"role": "user", "content": "he"}]}
+        self.assertEqual(tokens.render(self.case(record)), "<|im_start|>he\n<|im_start|>.")
+        record["add_generation_prompt"] = False
+        self.assertEqual(tokens.render(self.case(record)), "<|im_start|>he\n.")
+
+    def test_l2_a_clock_or_no_template_is_refused(self) -> None:
+        case = self.case({"id": "a", "messages": [{"role": "user", "content": "he"}]})
+        with self.assertRaisesRegex(OracleError, "clock"):
+            self.tokens("clock", digits=False, template="{{ strftime_now('%Y') }}").render(case)
+        with self.assertRaisesRegex(OracleError, "no chat template"):
+            self.tokens("none", digits=False, template=None).render(case)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,451 @@
+#include "acquire/acquisition.h"
+
+#include <algorithm>
+#include <map>
+
+#include "acquire/acquisition_nodes.h"
+#include "acquire/conflict.h"
+#include "acquire/decision.h"
+#include "acquire/embedded.h"
+#include "acquire/file_stream.h"
+#include "acquire/license.h"
+#include "acquire/profile.h"
+#include "acquire/source_tree.h"
+#include "acquire/weights_set.h"
+#include "base/utf8.h"
+#include "codec/json.h"
+
+namespace slm::acquire {
+namespace {
+
+constexpr size_t kMaxLabelBytes = 256;
+
+Status CheckLabel(std::string_view label, std::string_view field) {
+  bool is_good = !label.empty() && label.size() <= kMaxLabelBytes && !FindUtf8Fault(label);
+  for (size_t position = 0; is_good && position < label.size();) {
+    const char32_t scalar = DecodeUtf8(label, &position);
+    is_good = scalar >= 0x20 && !(scalar >= 0x7f && scalar <= 0x9f);
+  }
+  if (is_good) return {};
+  return Fail(MakeError(ErrorCode::kUsage,
+                        std::string(field) + " has 1 to 256 bytes of UTF-8 without control characters")
+                  .Field(field));
+}
+
+std::string RefList(const Conflict& conflict) {
+  std::string text;
+  for (const Declaration& declaration : conflict.declarations) {
+    text += (text.empty() ? "" : ", ") + EscapeForDisplay(declaration.Ref());
+  }
+  return text;
+}
+
+// One acquisition from a directory, step by step. Lives for one call.
+class Transaction {
+ public:
+  Transaction(Store& store, const DirectoryRequest& request) : store_(store), request_(request) {}
+
+  Result<Acquisition> Run() {
+    SLM_TRY(CheckLabel(request_.name, "name"));
+    SLM_TRY(CheckLabel(request_.revision, "revision"));
+    result_.name = request_.name;
+    result_.revision = request_.revision;
+    SLM_ASSIGN(profile_, LoadProfile(request_.profile_path));
+    SLM_ASSIGN(tables_, ParseLicenseTables(EmbeddedLicenseCards(), EmbeddedLicenseTexts()));
+    SLM_TRY(LoadDecisions());
+    SLM_TRY(StreamTree());
+    SLM_TRY(ParseFiles());
+    SLM_TRY(SettleContents());
+    SLM_TRY(SettleLicense());
+    SLM_TRY(CheckDecisionsUsed());
+    return Publish();
+  }
+
+ private:
+  struct Statement {
+    Decision decision;
+    bool is_used = false;
+    std::vector<Hash256> conflicts;  // that it settled
+  };
+
+  Status LoadDecisions() {
+    const auto load = [this](const std::vector<std::string>& paths, std::string_view kind) -> Status {
+      for (const std::string& path : paths) {
+        SLM_ASSIGN(Decision decision, LoadDecision(path));
+        if (decision.kind != kind) {
+          return Fail(
+              MakeError(ErrorCode::kDecisionBad, "a statement of kind " + decision.kind +
+                                                     " stands where one of kind " + std::string(kind) +
+                                                     " is taken (license: --decision, accept-conflict: "
+                                                     "--accept-conflict; other kinds: slm convert)")
+                  .In(decision.path)
+                  .Field("kind"));
+        }
+        statements_.push_back({std::move(decision), false, {}});
+      }
+      return {};
+    };
+    SLM_TRY(load(request_.decision_paths, "license"));
+    return load(request_.accept_conflict_paths, "accept-conflict");
+  }
+
+  Status StreamTree() {
+    SLM_ASSIGN(const FileDescriptor root, OpenTree(request_.directory));
+    SLM_ASSIGN(const SourceTree tree, ListTree(root, profile_));
+    for (const std::string& required : profile_.required) {
+      const bool is_there = std::any_of(tree.entries.begin(), tree.entries.end(),
+                                        [&](const TreeEntry& entry) { return entry.path == required; });
+      if (is_there) continue;
+      return Fail(
+          MakeError(ErrorCode::kAcqMissing, "the source has no " + required).In(required).Field(required));
+    }
+    uint64_t done = 0;
+    for (const TreeEntry& entry : tree.entries) {
+      const auto on_bytes = [&](uint64_t n) {
+        done += n;
+        if (request_.on_progress) request_.on_progress({entry.path, done, tree.total_bytes});
+      };
+      SLM_ASSIGN(StreamedFile file, StreamFile(store_, root, entry, profile_, on_bytes));
+      files_.push_back(std::move(file));
+    }
+    // The whole tree must still be what was listed, or the files may stem from two states of it.
+    SLM_ASSIGN(const SourceTree after, ListTree(root, profile_));
+    if (after.entries != tree.entries) {
+      return Fail(
+          MakeError(ErrorCode::kAcqChanged,
+                    "the directory changed during the transaction; run it again when nothing writes to it")
+              .In(EscapeForDisplay(request_.directory)));
+    }
+    result_.ignored = tree.ignored;
+    for (const StreamedFile& file : files_) {
+      const Hash256 node = NodeId(SourceFileNode(file));
+      result_.files.push_back({file.path, file.kind, file.size, file.blob, node});
+      if (!file.header) continue;
+      for (const std::string& flag : file.header->flags) result_.flags.push_back(file.path + ": " + flag);
+      FlagNonfinite(file);
+    }
+    return {};
+  }
+
+  void FlagNonfinite(const StreamedFile& file) {
+    for (size_t i = 0; i < file.census.size(); ++i) {
+      const safetensors::Census& census = file.census[i];
+      if (!census.first_nonfinite) continue;
+      result_.flags.push_back(file.path + ": NONFINITE: tensor " +
+                              EscapeForDisplay(file.header->tensors[i].name) + " holds " +
+                              std::to_string(census.n_nan) + " NaN and " + std::to_string(census.n_inf) +
+                              " infinities, the first at index " + std::to_string(*census.first_nonfinite));
+      return;  // the source-file node lists all
+    }
+  }
+
+  [[nodiscard]] const StreamedFile* File(std::string_view path) const {
+    for (const StreamedFile& file : files_) {
+      if (file.path == path) return &file;
+    }
+    return nullptr;
+  }
+
+  // Parses one JSON file that must be an object; leaves `root` empty where it is absent.
+  Status Parse(std::string_view path, std::optional<json::Value>* root) {
+    const StreamedFile* file = File(path);
+    if (file == nullptr) return {};
+    json::Limits limits;
+    limits.max_bytes = profile_.limits.max_text_bytes;
+    auto document = json::Parse(file->text, limits);
+    if (!document) return Fail(std::move(document).error().In(path));
+    if (!document->root().is_object()) {
+      return Fail(MakeError(ErrorCode::kJsonType, "the file must hold a JSON object")
+                      .At(document->root().byte_offset())
+                      .In(path));
+    }
+    *root = document->root();
+    documents_.push_back(*std::move(document));
+    return {};
+  }
+
+  Status ParseFiles() {
+    SLM_TRY(Parse("config.json", &view_.config));
+    SLM_TRY(Parse("generation_config.json", &view_.generation_config));
+    SLM_TRY(Parse("tokenizer_config.json", &view_.tokenizer_config));
+    SLM_TRY(Parse("special_tokens_map.json", &view_.special_tokens_map));
+    SLM_TRY(Parse("tokenizer.json", &view_.tokenizer));
+    SLM_TRY(Parse("added_tokens.json", &view_.added_tokens));
+    SLM_TRY(Parse("chat_template.json", &view_.chat_template_json));
+    if (!view_.config)
+      return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no config.json").In("config.json"));
+    for (const StreamedFile& file : files_) {
+      if (file.kind == "chat-template" || file.kind == "named-template") view_.templates.push_back(&file);
+    }
+    return {};
+  }
+
+  Hash256 FileNode(const std::string& path) const { return result_.Find(path)->node; }
+  Node NodeOf(const Conflict& conflict) const {
+    return ConflictNode(conflict, [this](const std::string& path) { return FileNode(path); });
+  }
+
+  // The weights first, since what the other rules say depends on which files count.
+  Status SettleContents() {
+    bool use_single = true;
+    if (const auto conflict = FindWeightsConflict(files_)) {
+      SLM_TRY(Settle({*conflict}));
+      use_single = result_.choices.back().ref == kSingleWeights;
+    }
+    SLM_ASSIGN(WeightsSet weights, SelectWeights(files_, use_single, profile_, &result_.flags));
+    if (weights.problem) return Settle({*weights.problem});
+    view_.weights = weights.files;
+    for (const StreamedFile* file : weights.files) result_.weights.push_back(file->path);
+    std::vector<Conflict> conflicts = FindConflicts(view_, profile_, &result_.flags);
+    SLM_ASSIGN(std::optional<Conflict> tied, FindTiedConflict(store_, view_, profile_, &result_.flags));
+    if (tied) conflicts.push_back(*std::move(tied));
+    return Settle(conflicts);
+  }
+
+  // Records what statements settle; the first conflict that none does ends the transaction, with a
+  // receipt of every open one in the store.
+  Status Settle(const std::vector<Conflict>& conflicts) {
+    std::vector<const Conflict*> open;
+    for (const Conflict& conflict : conflicts) {
+      const Node node = NodeOf(conflict);
+      const Hash256 id = NodeId(node);
+      Statement* statement = conflict.acceptable ? FindStatement("accept-conflict", id) : nullptr;
+      if (statement == nullptr) {
+        open.push_back(&conflict);
+        continue;
+      }
+      SLM_TRY(CheckChoice(conflict, statement->decision));
+      statement->is_used = true;
+      statement->conflicts.push_back(id);
+      result_.choices.push_back(
+          {std::string(Info(conflict.code).name), conflict.field, statement->decision.ChoiceText(), id});
+      result_.conflicts.push_back(id);
+      conflict_nodes_.push_back(node);
+    }
+    if (open.empty()) return {};
+    SLM_TRY(WriteReceipts(open));
+    return Fail(Refusal(*open.front(), open.size()));
+  }
+
+  static Status CheckChoice(const Conflict& conflict, const Decision& decision) {
+    const std::string choice = decision.ChoiceText();
+    for (const Declaration& declaration : conflict.declarations) {
+      if (declaration.Ref() == choice) return {};
+    }
+    return Fail(MakeError(ErrorCode::kDecisionBad,
+                          "choice must name the declaration that holds, one of: " + RefList(conflict))
+                    .In(decision.path)
+                    .Field("choice"));
+  }
+
+  Error Refusal(const Conflict& conflict, size_t n_open) const {
+    std::string message = conflict.message;
+    for (const Declaration& declaration : conflict.declarations) {
+      message +=
+          "; " + EscapeForDisplay(declaration.Ref()) + " at byte " + std::to_string(declaration.byte_offset);
+      if (!declaration.value.empty())
+        message += " says " + EscapeForDisplay(ShortenedText(declaration.value));
+    }
+    message += ". Conflict " + ToHex(NodeId(NodeOf(conflict)));
+    if (conflict.acceptable) {
+      message +=
+          ": decide with --accept-conflict FILE, a statement whose applies_to holds this id and whose choice "
+          "is one of: " +
+          RefList(conflict);
+    } else {
+      message += " is recorded; no statement can settle it, the source must be corrected";
+    }
+    if (n_open > 1) message += ". " + std::to_string(n_open - 1) + " more conflicts are recorded";
+    return MakeError(conflict.code, std::move(message))
+        .At(conflict.declarations.front().byte_offset)
+        .In(EscapeForDisplay(conflict.declarations.front().file))
+        .Field(conflict.field);
+  }
+
+  // Conflict receipts and the source-file nodes under them, in one log record.
+  Status WriteReceipts(const std::vector<const Conflict*>& open) {
+    std::vector<Hash256> ids;
+    for (const Conflict* conflict : open) {
+      const Node node = NodeOf(*conflict);
+      if (store_.HasNode(NodeId(node))) continue;
+      for (const Declaration& declaration : conflict->declarations) {
+        SLM_TRY(store_.PutNode(SourceFileNode(*File(declaration.file))));
+      }
+      SLM_ASSIGN(const Hash256 id, store_.PutNode(node));
+      ids.push_back(id);
+    }
+    if (ids.empty()) return {};
+    return store_.AppendLog("conflict", ids);
+  }
+
+  Statement* FindStatement(std::string_view kind, const Hash256& hash) {
+    for (Statement& statement : statements_) {
+      if (statement.decision.kind == kind && statement.decision.AppliesTo(hash)) return &statement;
+    }
+    return nullptr;
+  }
+
+  Status SettleLicense() {
+    const StreamedFile* card = File("README.md");
+    std::vector<LicenseFile> texts;
+    for (const StreamedFile& file : files_) {
+      if (file.kind == "license-text") texts.push_back({file.path, file.blob, file.text});
+    }
+    LicenseFinding finding =
+        JudgeLicense(tables_, card == nullptr ? "" : card->path, card == nullptr ? Hash256{} : card->blob,
+                     card == nullptr ? std::string_view() : card->text, texts);
+    license_.spdx = finding.spdx;
+    license_.settled_by = "lists";
+    if (finding.open == ErrorCode::kLicConflict) {
+      SLM_TRY(SettleLicenseConflict(finding));
+    } else if (finding.open) {
+      if (finding.needs.empty()) finding.needs.push_back(NodeId(SourceTreeNode(result_.files)));
+      SLM_TRY(DecideLicense(finding));
+    }
+    const LicenseFacts* facts = tables_.FindSpdx(license_.spdx);
+    license_.redistribution = facts == nullptr ? "by-decision" : facts->redistribution;
+    license_.attribution = facts == nullptr || facts->attribution;
+    license_.duties = facts == nullptr ? "" : facts->duties;
+    for (const LicenseEvidence& item : finding.evidence) {
+      const Edge edge{"evidence", FileNode(item.path)};
+      if (std::find(license_.edges.begin(), license_.edges.end(), edge) == license_.edges.end()) {
+        license_.edges.push_back(edge);
+      }
+    }
+    license_.evidence = std::move(finding.evidence);
+    result_.spdx = license_.spdx;
+    result_.redistribution = license_.redistribution;
+    return {};
+  }
+
+  Status SettleLicenseConflict(const LicenseFinding& finding) {
+    Conflict conflict{ErrorCode::kLicConflict, "license", {}, finding.message, true};
+    std::map<std::string, std::string> spdx_of;
+    for (const LicenseEvidence& item : finding.evidence) {
+      const bool is_card = item.rule == "card";
+      conflict.declarations.push_back(
+          {item.path, is_card ? "license" : "", item.byte_offset, is_card ? item.value : item.spdx});
+      spdx_of[conflict.declarations.back().Ref()] = item.spdx;
+    }
+    SLM_TRY(Settle({conflict}));
+    const ConflictChoice& choice = result_.choices.back();
+    license_.spdx = spdx_of[choice.ref];
+    license_.settled_by = "accepted-conflict";
+    license_.edges.push_back({"conflict", choice.conflict});
+    return {};
+  }
+
+  // Every hash in `needs` must stand in a license statement; all of them choose the same license.
+  Status DecideLicense(const LicenseFinding& finding) {
+    std::string missing;
+    for (const Hash256& need : finding.needs) {
+      Statement* statement = FindStatement("license", need);
+      if (statement == nullptr) {
+        missing += (missing.empty() ? "" : ", ") + ToHex(need);
+        continue;
+      }
+      const std::string choice = statement->decision.ChoiceText();
+      SLM_TRY(CheckSpdx(choice, statement->decision.path));
+      if (!license_.spdx.empty() && license_.spdx != choice) {
+        return Fail(MakeError(ErrorCode::kDecisionBad, "two statements choose different licenses")
+                        .In(statement->decision.path)
+                        .Field("choice"));
+      }
+      license_.spdx = choice;
+      statement->is_used = true;
+    }
+    license_.settled_by = "decision";
+    if (missing.empty()) return {};
+    const LicenseEvidence* where = finding.evidence.empty() ? nullptr : &finding.evidence.front();
+    for (const LicenseEvidence& item : finding.evidence) {
+      if (finding.open == ErrorCode::kLicTextUnknown && item.rule == "unknown-text") where = &item;
+    }
+    Error error =
+        MakeError(*finding.open, finding.message +
+                                     ": a person decides with --decision FILE, a statement of kind license "
+                                     "whose choice is the SPDX identifier and whose applies_to holds " +
+                                     missing);
+    error.field = "license";
+    error.file = where == nullptr ? "README.md" : EscapeForDisplay(where->path);
+    if (where != nullptr) error.byte_offset = where->byte_offset;
+    return Fail(std::move(error));
+  }
+
+  static Status CheckSpdx(std::string_view choice, const std::string& path) {
+    const bool is_good =
+        !choice.empty() && choice.size() <= 128 && std::all_of(choice.begin(), choice.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                 c == '-' || c == '+' || c == ' ' || c == '(' || c == ')';
+        });
+    if (is_good) return {};
+    return Fail(
+        MakeError(ErrorCode::kDecisionBad,
+                  "choice must be an SPDX expression, or LicenseRef- and a name for a license without one")
+            .In(path)
+            .Field("choice"));
+  }
+
+  Status CheckDecisionsUsed() const {
+    for (const Statement& statement : statements_) {
+      if (statement.is_used) continue;
+      return Fail(MakeError(ErrorCode::kDecisionBad,
+                            "the statement applies to nothing that is open in this source; leave it out, or "
+                            "correct applies_to")
+                      .In(statement.decision.path)
+                      .Field("applies_to"));
+    }
+    return {};
+  }
+
+  Status PutStatements() {
+    for (const Statement& statement : statements_) {
+      std::vector<Edge> edges;
+      for (const Hash256& conflict : statement.conflicts) edges.push_back({"conflict", conflict});
+      SLM_TRY(store_.PutBlob(statement.decision.statement));
+      SLM_ASSIGN(const Hash256 id, store_.PutNode(DecisionNode(statement.decision, std::move(edges))));
+      result_.decisions.push_back(id);
+      if (statement.decision.kind == "license") license_.edges.push_back({"decision", id});
+    }
+    std::sort(result_.decisions.begin(), result_.decisions.end());
+    return {};
+  }
+
+  Result<Acquisition> Publish() {
+    SLM_TRY(store_.PutBlob(profile_.text));
+    SLM_TRY(store_.PutBlob(AsBytes(EmbeddedLicenseCards())));
+    SLM_TRY(store_.PutBlob(AsBytes(EmbeddedLicenseTexts())));
+    for (const StreamedFile& file : files_) SLM_TRY(store_.PutNode(SourceFileNode(file)));
+    for (const Node& node : conflict_nodes_) SLM_TRY(store_.PutNode(node));
+    SLM_TRY(PutStatements());
+    SLM_ASSIGN(result_.tree, store_.PutNode(SourceTreeNode(result_.files)));
+    SLM_ASSIGN(result_.license, store_.PutNode(LicenseNode(license_, tables_)));
+    const Node node = AcquisitionNode(result_, profile_);
+    const bool is_known = store_.HasNode(NodeId(node));
+    SLM_ASSIGN(result_.id, store_.PutNode(node));
+    if (!is_known) {
+      const Hash256 ids[] = {result_.id};
+      SLM_TRY(store_.AppendLog("acquisition", ids));
+    }
+    return std::move(result_);
+  }
+
+  Store& store_;
+  const DirectoryRequest& request_;
+  Profile profile_;
+  LicenseTables tables_;
+  std::vector<Statement> statements_;
+  std::vector<StreamedFile> files_;
+  std::vector<json::Document> documents_;  // moving a Document keeps its values valid
+  SourceView view_;
+  std::vector<Node> conflict_nodes_;
+  LicenseOutcome license_;
+  Acquisition result_;
+};
+
+}  // namespace
+
+Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request) {
+  return Transaction(store, request).Run();
+}
+
+}  // namespace slm::acquire

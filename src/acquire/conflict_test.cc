@@ -1,0 +1,232 @@
+// ACQ-12, LVL-03: each contradiction by code, place and both declarations.
+#include "acquire/conflict.h"
+
+#include <gtest/gtest.h>
+
+#include "acquire/test_source.h"
+
+namespace slm::acquire {
+namespace {
+
+class ConflictTest : public ::testing::Test {
+ protected:
+  void SetUp() override { profile_ = *LoadProfile(""); }
+
+  // Conflicts of a source, from texts alone.
+  std::vector<Conflict> Find(const TestSource& source) {
+    documents_.clear();
+    files_.clear();
+    flags_.clear();
+    SourceView view;
+    view.config = Parse(source.config);
+    view.generation_config = Parse(source.generation_config);
+    view.tokenizer_config = Parse(source.tokenizer_config);
+    view.tokenizer = Parse(source.tokenizer);
+    for (const auto& [name, contents] : source.more) {
+      if (name == "special_tokens_map.json") view.special_tokens_map = Parse(contents);
+      if (name == "added_tokens.json") view.added_tokens = Parse(contents);
+      if (name == "chat_template.json") view.chat_template_json = Parse(contents);
+      if (name.ends_with(".jinja")) {
+        files_.push_back(std::make_unique<StreamedFile>());
+        files_.back()->path = name;
+        files_.back()->kind = *profile_.KindOf(name);
+        files_.back()->text = contents;
+        view.templates.push_back(files_.back().get());
+      }
+    }
+    const auto header = safetensors::ParseHeader(AsBytes(source.weights), source.weights.size());
+    EXPECT_TRUE(header.has_value());
+    files_.push_back(std::make_unique<StreamedFile>());
+    files_.back()->path = "model.safetensors";
+    files_.back()->header = *header;
+    view.weights.push_back(files_.back().get());
+    return FindConflicts(view, profile_, &flags_);
+  }
+  json::Value Parse(const std::string& text) {
+    auto document = json::Parse(text);
+    EXPECT_TRUE(document.has_value()) << text;
+    documents_.push_back(*std::move(document));
+    return documents_.back().root();
+  }
+  // Exactly one conflict: its code, and its declarations as ref and byte offset.
+  void Expect(const TestSource& source, std::string_view code, std::string_view field,
+              const std::vector<std::pair<std::string, uint64_t>>& declarations) {
+    const std::vector<Conflict> conflicts = Find(source);
+    ASSERT_EQ(conflicts.size(), 1u) << code;
+    EXPECT_EQ(Info(conflicts[0].code).name, code) << conflicts[0].message;
+    EXPECT_EQ(conflicts[0].field, field);
+    std::vector<std::pair<std::string, uint64_t>> found;
+    for (const Declaration& declaration : conflicts[0].declarations) {
+      found.emplace_back(declaration.Ref(), declaration.byte_offset);
+    }
+    EXPECT_EQ(found, declarations) << conflicts[0].message;
+    const Node node = ConflictNode(conflicts[0], [](const std::string&) { return Hash256{}; });
+    const auto back = DecodeNode(EncodeNode(node));
+    ASSERT_TRUE(back.has_value()) << back.error().ToString();
+    EXPECT_EQ(*back, node);
+  }
+
+  Profile profile_;
+  std::vector<json::Document> documents_;
+  std::vector<std::unique_ptr<StreamedFile>> files_;
+  std::vector<std::string> flags_;
+};
+
+TEST_F(ConflictTest, Acq12AnOrdinarySourceHasNone) {
+  EXPECT_TRUE(Find(TestSource()).empty());
+  EXPECT_TRUE(flags_.empty());
+}
+
+TEST_F(ConflictTest, Acq12G02EosOutsideTheGoverningSet) {
+  TestSource source;
+  source.generation_config = R"({"eos_token_id":[3]})";
+  // config.json and the tokenizer both lie outside.
+  Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+         {{"config.json#$.eos_token_id", source.config.find("2}")},
+          {"tokenizer_config.json#$.eos_token.content", source.tokenizer_config.find("\"</s>\"")},
+          {"generation_config.json#$.eos_token_id", source.generation_config.find("[3]")}});
+}
+
+TEST_F(ConflictTest, Acq12EosInsideTheGoverningSetIsRecorded) {
+  TestSource source;
+  source.generation_config = R"({"eos_token_id":[2,3]})";
+  EXPECT_TRUE(Find(source).empty());
+  ASSERT_EQ(flags_.size(), 2u);
+  EXPECT_TRUE(flags_[0].starts_with("eos: config.json#$.eos_token_id says 2")) << flags_[0];
+  // A list in config.json with an id outside is one, though another id agrees.
+  source.config = Replaced(source.config, "\"eos_token_id\":2", "\"eos_token_id\":[2,1]");
+  Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+         {{"config.json#$.eos_token_id", source.config.find("[2,1]")},
+          {"generation_config.json#$.eos_token_id", source.generation_config.find("[2,3]")}});
+}
+
+TEST_F(ConflictTest, Acq12WithoutGenerationConfigConfigGoverns) {
+  TestSource source;
+  source.generation_config = "{}";
+  EXPECT_TRUE(Find(source).empty());
+  source.tokenizer_config = Replaced(source.tokenizer_config, "</s>", "a");
+  Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+         {{"tokenizer_config.json#$.eos_token.content", source.tokenizer_config.find("\"a\"")},
+          {"config.json#$.eos_token_id", source.config.find("2}")}});
+}
+
+TEST_F(ConflictTest, Acq12BosPadUnk) {
+  TestSource source;
+  source.generation_config = R"({"bos_token_id":3,"eos_token_id":2})";
+  source.tokenizer_config = Replaced(source.tokenizer_config, "\"bos_token\":\"<s>\"", "\"bos_token\":null");
+  Expect(source, "CFG-CONFLICT-BOS", "bos_token_id",
+         {{"config.json#$.bos_token_id", source.config.find("1,\"eos")},
+          {"generation_config.json#$.bos_token_id", source.generation_config.find("3")}});
+  source = TestSource();
+  source.config = Replaced(source.config, "\"eos_token_id\":2", "\"eos_token_id\":2,\"pad_token_id\":0");
+  source.more = {{"special_tokens_map.json", R"({"pad_token":"</s>"})"}};
+  Expect(source, "CFG-CONFLICT-PAD", "pad_token_id",
+         {{"special_tokens_map.json#$.pad_token", source.more[0].second.find("\"</s>\"")},
+          {"config.json#$.pad_token_id", source.config.find("0}")}});
+  source = TestSource();
+  source.tokenizer = Replaced(source.tokenizer, "\"unk_token\":\"<unk>\"", "\"unk_token\":\"a\"");
+  Expect(source, "CFG-CONFLICT-UNK", "unk_token_id",
+         {{"tokenizer.json#$.model.unk_token", source.tokenizer.find("\"a\",\"vocab")},
+          {"tokenizer_config.json#$.unk_token", source.tokenizer_config.find("\"<unk>\"")}});
+}
+
+TEST_F(ConflictTest, Acq12ATokenThatTheTokenizerDoesNotHave) {
+  TestSource source;
+  source.tokenizer_config = Replaced(source.tokenizer_config, "</s>", "<end>");
+  Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+         {{"tokenizer_config.json#$.eos_token.content", source.tokenizer_config.find("\"<end>\"")},
+          {"generation_config.json#$.eos_token_id", source.generation_config.find("2}")}});
+}
+
+TEST_F(ConflictTest, Acq12G03EosOutsideTheVocabulary) {
+  TestSource source;
+  source.generation_config = R"({"eos_token_id":[2,4]})";
+  Expect(source, "CFG-EOS-RANGE", "eos_token_id",
+         {{"generation_config.json#$.eos_token_id[1]", source.generation_config.find("4]")},
+          {"config.json#$.vocab_size", source.config.find("4,\"hidden")}});
+  EXPECT_FALSE(Find(source)[0].acceptable);
+  source.generation_config = R"({"eos_token_id":2,"pad_token_id":-1})";
+  Expect(source, "CFG-EOS-RANGE", "pad_token_id",
+         {{"generation_config.json#$.pad_token_id", source.generation_config.find("-1")},
+          {"config.json#$.vocab_size", source.config.find("4,\"hidden")}});
+}
+
+TEST_F(ConflictTest, Acq12G04VocabularyAgainstEmbedding) {
+  TestSource source;
+  source.config = Replaced(source.config, "\"vocab_size\":4", "\"vocab_size\":5");
+  Expect(source, "CFG-VOCAB-SHAPE", "vocab_size",
+         {{"config.json#$.vocab_size", source.config.find("5,")},
+          {"model.safetensors#model.embed_tokens.weight", source.weights.find("\"model.embed")}});
+  source = TestSource();
+  source.tokenizer = Replaced(source.tokenizer, "\"a\":3", "\"a\":3,\"b\":4");
+  Expect(source, "CFG-VOCAB-SHAPE", "tokenizer",
+         {{"tokenizer.json#$.model.vocab.b", source.tokenizer.find("4}")},
+          {"model.safetensors#model.embed_tokens.weight", source.weights.find("\"model.embed")}});
+  source = TestSource();
+  source.tokenizer = Replaced(source.tokenizer, ",\"a\":3", "");
+  EXPECT_TRUE(Find(source).empty());
+  ASSERT_EQ(flags_.size(), 1u);
+  EXPECT_TRUE(flags_[0].starts_with("padded vocabulary: 4 rows"));
+}
+
+TEST_F(ConflictTest, Acq12Architecture) {
+  TestSource source;
+  source.config = Replaced(source.config, "[\"LlamaForCausalLM\"]", "[]");
+  Expect(source, "CFG-ARCHITECTURE", "architectures",
+         {{"config.json#$.architectures", source.config.find("[]")}});
+  source = TestSource();
+  source.config = Replaced(source.config, "\"architectures\":[\"LlamaForCausalLM\"],", "");
+  Expect(source, "CFG-ARCHITECTURE", "architectures", {{"config.json#$", 0}});
+  source = TestSource();
+  source.config = Replaced(source.config, "LlamaForCausalLM", "OtherForCausalLM");
+  Expect(source, "CFG-ARCHITECTURE", "architectures",
+         {{"config.json#$.architectures[0]", source.config.find("\"OtherFor")}});
+  source = TestSource();
+  source.config = Replaced(source.config, "\"model_type\":\"llama\"", "\"model_type\":\"gemma\"");
+  Expect(source, "CFG-ARCHITECTURE", "architectures",
+         {{"config.json#$.model_type", source.config.find("\"gemma\"")},
+          {"config.json#$.architectures[0]", source.config.find("\"LlamaFor")}});
+}
+
+TEST_F(ConflictTest, Acq12G19Templates) {
+  TestSource source;
+  source.more = {{"chat_template.jinja", "{{ x }}\n"}};
+  EXPECT_TRUE(Find(source).empty());  // the engine drops the last newline itself
+  ASSERT_EQ(flags_.size(), 1u);
+  source.more = {{"chat_template.jinja", "{{ y }}"}};
+  Expect(source, "TPL-AMBIGUOUS", "chat_template",
+         {{"chat_template.jinja", 0},
+          {"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")}});
+  source.more = {{"chat_template.json", R"({"chat_template":"{{ z }}"})"}};
+  Expect(source, "TPL-AMBIGUOUS", "chat_template",
+         {{"chat_template.json#$.chat_template", 17},
+          {"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")}});
+  source.more.clear();
+  source.tokenizer_config = Replaced(source.tokenizer_config, "\"{{ x }}\"",
+                                     R"([{"name":"a","template":"A"},{"name":"b","template":"B"}])");
+  Expect(source, "TPL-AMBIGUOUS", "chat_template",
+         {{"tokenizer_config.json#$.chat_template[0].template", source.tokenizer_config.find("\"A\"")},
+          {"tokenizer_config.json#$.chat_template[1].template", source.tokenizer_config.find("\"B\"")}});
+  source.tokenizer_config = Replaced(source.tokenizer_config, "\"name\":\"a\"", "\"name\":\"default\"");
+  EXPECT_TRUE(Find(source).empty());
+  source.more = {{"additional_chat_templates/b.jinja", "other"}};
+  Expect(source, "TPL-AMBIGUOUS", "chat_template",
+         {{"additional_chat_templates/b.jinja", 0},
+          {"tokenizer_config.json#$.chat_template[1].template", source.tokenizer_config.find("\"B\"")}});
+}
+
+TEST_F(ConflictTest, Acq12AddedTokens) {
+  TestSource source;
+  source.tokenizer_config =
+      Replaced(source.tokenizer_config, "{\"bos", R"({"added_tokens_decoder":{"3":{"content":"</s>"}},"bos)");
+  Expect(
+      source, "TOK-ADDED-ID", "</s>",
+      {{"tokenizer_config.json#$.added_tokens_decoder.3.content", source.tokenizer_config.find("\"</s>\"")},
+       {"tokenizer.json#$", 0}});
+  source = TestSource();
+  source.more = {{"added_tokens.json", R"({"<s>":1,"<new>":9})"}};
+  Expect(source, "TOK-ADDED-ID", "<new>", {{"added_tokens.json#$.<new>", 17}, {"tokenizer.json#$", 0}});
+}
+
+}  // namespace
+}  // namespace slm::acquire

@@ -1,0 +1,236 @@
+#include "acquire/profile.h"
+
+#include <algorithm>
+
+#include "acquire/embedded.h"
+#include "acquire/read_file.h"
+#include "base/utf8.h"
+#include "codec/json.h"
+#include "codec/sha256.h"
+
+namespace slm::acquire {
+namespace {
+
+constexpr uint64_t kMaxProfileBytes = uint64_t{4} << 20;
+constexpr std::string_view kSchema = "slm.acquire-profile.v1";
+
+Error Bad(ErrorCode code, json::Value at, std::string_view field, std::string message) {
+  return MakeError(code, std::move(message)).At(at.byte_offset()).Field(field);
+}
+
+// Reads members by name and refuses those that nobody asked for.
+class ObjectReader {
+ public:
+  ObjectReader(json::Value object, std::string_view where) : object_(object), where_(where) {}
+
+  Result<json::Value> Require(std::string_view key) {
+    known_.emplace_back(key);
+    if (!object_.is_object())
+      return Fail(Bad(ErrorCode::kSchemaType, object_, where_, "an object is expected"));
+    const auto value = object_.Find(key);
+    if (!value) return Fail(Bad(ErrorCode::kSchemaMissing, object_, key, "the key is absent"));
+    return *value;
+  }
+  Status Text(std::string_view key, std::string* out) {
+    SLM_ASSIGN(const json::Value value, Require(key));
+    if (!value.is_string()) return Fail(Bad(ErrorCode::kSchemaType, value, key, "a text is expected"));
+    *out = value.string();
+    return {};
+  }
+  Status Uint(std::string_view key, uint64_t* out) {
+    SLM_ASSIGN(const json::Value value, Require(key));
+    const auto number = value.AsUint();
+    if (!number) return Fail(Bad(ErrorCode::kSchemaType, value, key, "a non-negative integer is expected"));
+    *out = *number;
+    return {};
+  }
+  Status Bool(std::string_view key, bool* out) {
+    SLM_ASSIGN(const json::Value value, Require(key));
+    if (!value.is_bool()) return Fail(Bad(ErrorCode::kSchemaType, value, key, "true or false is expected"));
+    *out = value.boolean();
+    return {};
+  }
+  Status Texts(std::string_view key, std::vector<std::string>* out) {
+    SLM_ASSIGN(const json::Value list, Require(key));
+    if (!list.is_array()) return Fail(Bad(ErrorCode::kSchemaType, list, key, "a list is expected"));
+    for (json::Value item : list.children()) {
+      if (!item.is_string()) return Fail(Bad(ErrorCode::kSchemaType, item, key, "a text is expected"));
+      out->emplace_back(item.string());
+    }
+    return {};
+  }
+  Status Rules(std::string_view key, std::string_view value_key, std::vector<PathRule>* out) {
+    SLM_ASSIGN(const json::Value list, Require(key));
+    if (!list.is_array()) return Fail(Bad(ErrorCode::kSchemaType, list, key, "a list is expected"));
+    for (json::Value item : list.children()) {
+      PathRule rule;
+      ObjectReader row(item, key);
+      SLM_TRY(row.Text("pattern", &rule.pattern));
+      SLM_TRY(row.Text(value_key, &rule.value));
+      SLM_TRY(row.Finish());
+      out->push_back(std::move(rule));
+    }
+    return {};
+  }
+  Status Finish() const {
+    for (json::Value member : object_.children()) {
+      if (std::find(known_.begin(), known_.end(), member.key()) != known_.end()) continue;
+      return Fail(MakeError(ErrorCode::kSchemaUnknownKey, "a profile has no such key")
+                      .At(member.key_byte_offset())
+                      .Field(member.key()));
+    }
+    return {};
+  }
+
+ private:
+  json::Value object_;
+  std::string_view where_;
+  std::vector<std::string> known_;
+};
+
+Status ReadLimits(json::Value value, TreeLimits* limits) {
+  ObjectReader reader(value, "limits");
+  SLM_TRY(reader.Uint("max_files", &limits->max_files));
+  SLM_TRY(reader.Uint("max_file_bytes", &limits->max_file_bytes));
+  SLM_TRY(reader.Uint("max_total_bytes", &limits->max_total_bytes));
+  SLM_TRY(reader.Uint("max_depth", &limits->max_depth));
+  SLM_TRY(reader.Uint("max_path_bytes", &limits->max_path_bytes));
+  SLM_TRY(reader.Uint("max_text_bytes", &limits->max_text_bytes));
+  return reader.Finish();
+}
+
+Status ReadSafetensors(json::Value value, safetensors::Limits* limits) {
+  ObjectReader reader(value, "safetensors");
+  SLM_TRY(reader.Uint("max_header_bytes", &limits->max_header_bytes));
+  SLM_TRY(reader.Uint("max_tensors", &limits->max_tensors));
+  SLM_TRY(reader.Uint("max_name_bytes", &limits->max_name_bytes));
+  SLM_TRY(reader.Uint("max_metadata_bytes", &limits->max_metadata_bytes));
+  SLM_TRY(reader.Bool("allow_leading_blanks", &limits->allow_leading_blanks));
+  SLM_TRY(reader.Bool("allow_zero_size", &limits->allow_zero_size));
+  SLM_TRY(reader.Bool("allow_rank_0", &limits->allow_rank_0));
+  return reader.Finish();
+}
+
+Status ReadProfile(json::Value root, Profile* profile) {
+  ObjectReader reader(root, "");
+  std::string schema;
+  std::string about;
+  SLM_TRY(reader.Text("schema", &schema));
+  if (schema != kSchema) {
+    return Fail(Bad(ErrorCode::kSchemaValue, *root.Find("schema"), "schema",
+                    "the schema must be " + std::string(kSchema)));
+  }
+  SLM_TRY(reader.Text("name", &profile->name));
+  SLM_TRY(reader.Text("about", &about));
+  SLM_ASSIGN(const json::Value limits, reader.Require("limits"));
+  SLM_TRY(ReadLimits(limits, &profile->limits));
+  SLM_ASSIGN(const json::Value safetensors, reader.Require("safetensors"));
+  SLM_TRY(ReadSafetensors(safetensors, &profile->safetensors));
+  SLM_TRY(reader.Texts("required", &profile->required));
+  SLM_ASSIGN(const json::Value architectures, reader.Require("architectures"));
+  for (json::Value row : architectures.children()) {
+    if (!architectures.is_object() || !row.is_string()) {
+      return Fail(Bad(ErrorCode::kSchemaType, row, "architectures", "an object of texts is expected"));
+    }
+    profile->architectures.emplace_back(std::string(row.key()), std::string(row.string()));
+  }
+  SLM_TRY(reader.Texts("embedding_tensors", &profile->embedding_tensors));
+  SLM_TRY(reader.Texts("output_tensors", &profile->output_tensors));
+  SLM_TRY(reader.Rules("ignore", "reason", &profile->ignore));
+  SLM_TRY(reader.Rules("forbid", "reason", &profile->forbid));
+  SLM_TRY(reader.Rules("allow", "kind", &profile->allow));
+  return reader.Finish();
+}
+
+bool StandsForStar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+         c == '_' || c == '+' || c == ' ';
+}
+
+std::string_view BaseName(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+// Iterative: after a mismatch the latest star takes one character more. Linear in the product.
+bool MatchesPattern(std::string_view pattern, std::string_view path) {
+  size_t p = 0;
+  size_t s = 0;
+  size_t star = std::string_view::npos;
+  size_t star_end = 0;
+  while (s < path.size()) {
+    if (p < pattern.size() && pattern[p] != '*' && pattern[p] == path[s]) {
+      ++p;
+      ++s;
+      continue;
+    }
+    const bool at_name = s == 0 || path[s - 1] == '/';
+    if (p < pattern.size() && pattern[p] == '*' && StandsForStar(path[s]) && !(at_name && path[s] == '.')) {
+      star = p++;
+      star_end = ++s;
+      continue;
+    }
+    if (star == std::string_view::npos || !StandsForStar(path[star_end])) return false;
+    p = star + 1;
+    s = ++star_end;
+  }
+  return p == pattern.size();
+}
+
+const PathRule* Profile::IgnoreRule(std::string_view path) const {
+  for (const PathRule& rule : ignore) {
+    if (rule.pattern.size() == path.size() + 1 && rule.pattern.ends_with('/') &&
+        rule.pattern.starts_with(path)) {
+      return &rule;
+    }
+  }
+  return nullptr;
+}
+
+Result<std::string> Profile::KindOf(std::string_view path) const {
+  for (const PathRule& rule : forbid) {
+    if (!MatchesPattern(rule.pattern, path) && !MatchesPattern(rule.pattern, BaseName(path))) continue;
+    return Fail(
+        MakeError(ErrorCode::kAcqForbidden, "the profile " + name + " forbids this file: " + rule.value)
+            .In(EscapeForDisplay(path))
+            .Field(EscapeForDisplay(path)));
+  }
+  for (const PathRule& rule : allow) {
+    if (MatchesPattern(rule.pattern, path)) return rule.value;
+  }
+  return Fail(MakeError(ErrorCode::kAcqForbidden,
+                        "the profile " + name +
+                            " does not list this file; remove it from the copy, or review it "
+                            "and give a profile that lists it with --profile")
+                  .In(EscapeForDisplay(path))
+                  .Field(EscapeForDisplay(path)));
+}
+
+const std::string* Profile::ModelType(std::string_view architecture) const {
+  for (const auto& [class_name, model_type] : architectures) {
+    if (class_name == architecture) return &model_type;
+  }
+  return nullptr;
+}
+
+Result<Profile> ParseProfile(ByteSpan text, const std::string& display_path) {
+  auto document = json::Parse(std::string(AsText(text)));
+  if (!document) return Fail(std::move(document).error().In(display_path));
+  Profile profile;
+  if (Status status = ReadProfile(document->root(), &profile); !status) {
+    return Fail(std::move(status).error().In(display_path));
+  }
+  profile.text.assign(text.begin(), text.end());
+  profile.hash = Sha256Of(text);
+  return profile;
+}
+
+Result<Profile> LoadProfile(const std::string& path) {
+  if (path.empty()) return ParseProfile(AsBytes(EmbeddedDirectoryProfile()), "hf-directory-v1.json");
+  SLM_ASSIGN(const Bytes text, ReadSmallFile(path, kMaxProfileBytes));
+  return ParseProfile(text, EscapeForDisplay(path));
+}
+
+}  // namespace slm::acquire

@@ -1,0 +1,72 @@
+// Chat templates (standard section 5): Jinja source in, bounded IR out; rendering runs the IR only.
+//
+// Reference: apply_chat_template of Transformers 5.24 over Jinja2 3.1.6. A Template is immutable
+// and may be used from any number of threads.
+#ifndef SLM_CHAT_TEMPLATE_H_
+#define SLM_CHAT_TEMPLATE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "chat/program.h"
+#include "codec/json.h"
+
+namespace slm::chat {
+
+// Bytes [begin, end) of the rendered text and who put them there: `template`,
+// `messages[2].content`, `tools[0]`, or the name of a variable.
+struct Span {
+  uint64_t begin;
+  uint64_t end;
+  std::string owner;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+// Who emits what (TPL-05): "template", "tokenizer", or "none".
+struct InsertionOwnership {
+  std::string bos = "none";
+  std::string eos = "none";
+  std::string turn_separator = "none";
+  std::string generation_prefix = "none";
+};
+
+struct Rendered {
+  std::string text;         // UTF-8
+  std::vector<Span> spans;  // in order, covering the text
+  InsertionOwnership ownership;
+};
+
+struct RenderOptions {
+  // Special tokens that the source declares: ("bos_token", "<s>") and so on. A variable of the
+  // context with the same name replaces one. A token that is not declared is undefined.
+  std::vector<std::pair<std::string, std::string>> special_tokens;
+  std::string clock;  // civil time for strftime_now, "2026-11-30T12:00:00"; empty: none
+};
+
+class Template {
+ public:
+  // Errors: TPL-SYNTAX, TPL-FORBIDDEN, TPL-BOUND, UTF8, with the byte offset in the source.
+  [[nodiscard]] static Result<Template> Compile(std::string_view source);
+  // Errors: TPL-IR.
+  [[nodiscard]] static Result<Template> Load(ByteSpan ir);
+  [[nodiscard]] Bytes Serialize() const { return SerializeProgram(program_); }
+  [[nodiscard]] const Program& program() const { return program_; }
+
+  // `context` is an object: messages, and whatever else the template declares. `tools` and
+  // `documents` that are absent are none; `add_generation_prompt` that is absent is false.
+  // Errors: TPL-INPUT, TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, UNSUPPORTED.
+  [[nodiscard]] Result<Rendered> Render(const json::Value& context, const RenderOptions& options) const;
+
+ private:
+  explicit Template(Program program) : program_(std::move(program)) {}
+  Program program_;
+};
+
+}  // namespace slm::chat
+
+#endif  // SLM_CHAT_TEMPLATE_H_

@@ -1,0 +1,181 @@
+#include "compare/compare.h"
+
+#include <algorithm>
+
+#include "compare/levels.h"
+
+namespace slm::compare {
+namespace {
+
+bool ComesBefore(const Difference& a, const std::optional<Difference>& b) {
+  return !b || a.order < b->order;
+}
+
+// A hard failure is named before an unstable token, whatever the order (see Close).
+void Count(LevelResult* level, Verdict verdict) {
+  ++level->n_checks;
+  switch (verdict) {
+    case Verdict::kPass:
+      ++level->n_pass;
+      return;
+    case Verdict::kFail:
+      ++level->n_fail;
+      return;
+    case Verdict::kError:
+      ++level->n_error;
+      return;
+    case Verdict::kUnstable:
+      ++level->n_unstable;
+      return;
+    case Verdict::kNotClaimed:
+      return;
+  }
+}
+
+std::string CountText(uint64_t n, uint64_t of, std::string_view what) {
+  return std::to_string(n) + "/" + std::to_string(of) + " " + std::string(what);
+}
+
+Verdict VerdictOf(const LevelResult& level) {
+  if (level.n_checks == 0) return Verdict::kNotClaimed;
+  if (level.n_fail > 0) return Verdict::kFail;
+  if (level.n_error > 0) return Verdict::kError;
+  if (level.n_unstable > 0) return Verdict::kUnstable;
+  return Verdict::kPass;
+}
+
+}  // namespace
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return "pass";
+    case Verdict::kFail:
+      return "fail";
+    case Verdict::kError:
+      return "error";
+    case Verdict::kUnstable:
+      return "unstable";
+    case Verdict::kNotClaimed:
+      return "not-claimed";
+  }
+  return "not-claimed";
+}
+
+void Book::Pass(Level level) {
+  Count(&this->level(level), Verdict::kPass);
+}
+
+void Book::Enter(Verdict verdict, Difference difference) {
+  LevelResult& level = this->level(difference.level);
+  Count(&level, verdict);
+  if (ComesBefore(difference, level.first)) level.first = difference;
+  if (ComesBefore(difference, comparison_->first)) comparison_->first = std::move(difference);
+}
+
+void Book::Skip(Level level) {
+  ++this->level(level).n_skipped;
+}
+
+void Book::NotClaimed(Level level, std::string_view reason) {
+  reasons_[static_cast<size_t>(level)] = std::string(reason);
+}
+
+void Book::Close(uint64_t unstable_cap_ppm) {
+  for (LevelResult& level : comparison_->levels) {
+    level.verdict = VerdictOf(level);
+    if (level.level == Level::kL9 && level.verdict == Verdict::kUnstable) {
+      // Above the cap the level fails (TOL-04). Compared without division: n_unstable / n > cap / 1e6.
+      const uint64_t n = comparison_->n_tokens_compared;
+      if (comparison_->n_tokens_unstable * 1000000 > unstable_cap_ppm * n) level.verdict = Verdict::kFail;
+    }
+    if (level.verdict == Verdict::kNotClaimed) {
+      level.summary = reasons_[static_cast<size_t>(level.level)];
+      if (level.n_skipped > 0) level.summary = "every case of this level had another prompt already";
+      continue;
+    }
+    level.summary = CountText(level.n_pass, level.n_checks, "checks hold");
+    if (level.n_unstable > 0) level.summary += ", " + std::to_string(level.n_unstable) + " unstable";
+    if (level.n_skipped > 0) {
+      level.summary += ", " + std::to_string(level.n_skipped) + " not compared (prompt differs already)";
+    }
+  }
+}
+
+Result<Evidence> SortEvidence(const std::vector<const golden::Golden*>& containers) {
+  Evidence evidence;
+  for (const golden::Golden* container : containers) {
+    const golden::Golden** place = nullptr;
+    switch (container->mode()) {
+      case golden::Mode::kReference:
+        place = &evidence.reference;
+        break;
+      case golden::Mode::kSource:
+        place = &evidence.source;
+        break;
+      case golden::Mode::kTruth:
+        place = &evidence.truth;
+        break;
+      case golden::Mode::kMixed:
+      case golden::Mode::kCandidate:
+        return Fail(ErrorCode::kUsage,
+                    "evidence is a container of mode source, reference or truth, this one is " +
+                        std::string(golden::ModeName(container->mode())));
+    }
+    if (*place != nullptr) {
+      return Fail(ErrorCode::kUsage, "two evidence containers of mode " +
+                                         std::string(golden::ModeName(container->mode())) +
+                                         "; give one of each");
+    }
+    *place = container;
+  }
+  return evidence;
+}
+
+Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate, const Policy& policy) {
+  if (evidence.reference == nullptr) {
+    return Fail(ErrorCode::kUsage, "a comparison needs evidence of mode reference");
+  }
+  const auto& reference_ids = evidence.reference->content().identities;
+  for (const golden::Golden* other : {evidence.source, evidence.truth}) {
+    if (other == nullptr) continue;
+    const auto& ids = other->content().identities;
+    const auto mine = reference_ids.find("source");
+    const auto theirs = ids.find("source");
+    if (mine == reference_ids.end() || theirs == ids.end() || mine->second != theirs->second) {
+      return Fail(
+          MakeError(ErrorCode::kUsage, "evidence of mode " + std::string(golden::ModeName(other->mode())) +
+                                           " is of another source than the reference; export it again")
+              .Field("identities.source"));
+    }
+  }
+  Comparison comparison;
+  comparison.policy_name = policy.name;
+  comparison.policy_version = policy.version;
+  comparison.policy_sha256 = policy.file_sha256;
+  comparison.margin_e = policy.margin_e;
+  for (size_t i = 0; i < comparison.levels.size(); ++i) comparison.levels[i].level = static_cast<Level>(i);
+
+  Book book(&comparison);
+  book.NotClaimed(Level::kL0, "the containers share no identity");
+  book.NotClaimed(Level::kL1, "no case with text");
+  book.NotClaimed(Level::kL2, "no case with messages: the suite claims no template");
+  book.NotClaimed(Level::kL3, "the evidence holds neither tensors nor a configuration");
+  book.NotClaimed(Level::kL4, "float weights: nothing was quantized");
+  book.NotClaimed(Level::kL5, "the evidence holds no operator observations");
+  book.NotClaimed(Level::kL6, "the evidence holds no residual streams");
+  book.NotClaimed(Level::kL7, "the evidence holds no logits");
+  book.NotClaimed(Level::kL8, "greedy decoding only: no sampler ran");
+  book.NotClaimed(Level::kL9, "no case with generated tokens");
+  book.NotClaimed(Level::kL10, "no conversation ran");
+  book.NotClaimed(Level::kL11, "no statistical plan is registered");
+  book.NotClaimed(Level::kL12, "no sealed cases");
+  CompareExactLevels(evidence, candidate, &book);
+  CompareArrays(evidence, candidate, policy, &book);
+  CompareGenerations(evidence, candidate, policy.margin_e, &book);
+  CompareTruth(evidence, &book);
+  book.Close(policy.unstable_cap_ppm);
+  return comparison;
+}
+
+}  // namespace slm::compare

@@ -1,0 +1,280 @@
+// L0 to L3: everything that is equal or not.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/utf8.h"
+#include "compare/levels.h"
+
+namespace slm::compare {
+namespace {
+
+using golden::Case;
+using golden::ConfigField;
+using golden::Content;
+using golden::TensorHash;
+using golden::Tokenization;
+
+Difference At(Level level, int64_t order, std::string case_id, std::string place) {
+  Difference difference;
+  difference.level = level;
+  difference.order = order;
+  difference.case_id = std::move(case_id);
+  difference.place = std::move(place);
+  return difference;
+}
+
+Difference Missing(Difference difference, std::string what) {
+  difference.code = "CMP-MISSING";
+  difference.what = std::move(what);
+  return difference;
+}
+
+void CompareIdentities(const Content& reference, const Content& candidate, Book* book) {
+  for (std::string_view role : {"source", "tokenizer", "template"}) {
+    const auto mine = reference.identities.find(role);
+    const auto theirs = candidate.identities.find(role);
+    if (mine == reference.identities.end() || theirs == candidate.identities.end()) continue;
+    if (mine->second == theirs->second) {
+      book->Pass(Level::kL0);
+      continue;
+    }
+    Difference difference = At(Level::kL0, Stage::kIdentity, "", "identities." + std::string(role));
+    difference.reference = ToHex(mine->second);
+    difference.candidate = ToHex(theirs->second);
+    difference.what = "the candidate is made from another " + std::string(role);
+    book->Enter(Verdict::kFail, std::move(difference));
+  }
+}
+
+template <typename T>
+size_t FirstDifferent(const std::vector<T>& a, const std::vector<T>& b) {
+  const size_t n = std::min(a.size(), b.size());
+  for (size_t i = 0; i < n; ++i) {
+    if (!(a[i] == b[i])) return i;
+  }
+  return n;
+}
+
+std::string IdAt(const std::vector<uint32_t>& ids, size_t i) {
+  return i < ids.size() ? std::to_string(ids[i]) : "end";
+}
+
+std::string PairAt(const std::vector<std::pair<uint32_t, uint32_t>>& pairs, size_t i) {
+  if (i >= pairs.size()) return "end";
+  return "[" + std::to_string(pairs[i].first) + "," + std::to_string(pairs[i].second) + ")";
+}
+
+void CompareIds(const std::string& case_id, std::string place, const std::vector<uint32_t>& reference,
+                const std::vector<uint32_t>& candidate, Book* book) {
+  if (reference == candidate) {
+    book->Pass(Level::kL1);
+    return;
+  }
+  const size_t i = FirstDifferent(reference, candidate);
+  Difference difference = At(Level::kL1, Stage::kIds, case_id, std::move(place));
+  difference.index = {i};
+  difference.flat_index = i;
+  difference.reference = IdAt(reference, i);
+  difference.candidate = IdAt(candidate, i);
+  difference.what = "ids differ (" + std::to_string(reference.size()) + " in the reference, " +
+                    std::to_string(candidate.size()) + " in the candidate)";
+  book->Enter(Verdict::kFail, std::move(difference));
+}
+
+void CompareOffsets(const std::string& case_id, std::string place,
+                    const std::vector<std::pair<uint32_t, uint32_t>>& reference,
+                    const std::vector<std::pair<uint32_t, uint32_t>>& candidate, Book* book) {
+  if (reference == candidate) {
+    book->Pass(Level::kL1);
+    return;
+  }
+  const size_t i = FirstDifferent(reference, candidate);
+  Difference difference = At(Level::kL1, Stage::kIds, case_id, std::move(place));
+  difference.index = {i};
+  difference.flat_index = i;
+  difference.reference = PairAt(reference, i);
+  difference.candidate = PairAt(candidate, i);
+  difference.what = "offsets differ";
+  book->Enter(Verdict::kFail, std::move(difference));
+}
+
+// Only the published file is the reference of L1; what AutoTokenizer built is a conflict's business.
+void CompareTokenizations(const Case& reference, const Case& candidate, Book* book) {
+  for (const Tokenization& expected : reference.tokenizations) {
+    if (expected.reference != "published") continue;
+    const std::string place =
+        "tokenization." + expected.of + (expected.add_special_tokens ? "" : ".no_special_tokens");
+    const auto same = [&expected](const Tokenization& t) {
+      return t.reference == "published" && t.of == expected.of &&
+             t.add_special_tokens == expected.add_special_tokens;
+    };
+    const auto actual = std::find_if(candidate.tokenizations.begin(), candidate.tokenizations.end(), same);
+    if (actual == candidate.tokenizations.end()) {
+      book->Enter(Verdict::kError, Missing(At(Level::kL1, Stage::kIds, reference.case_id, place),
+                                           "the candidate has no such tokenization"));
+      continue;
+    }
+    CompareIds(reference.case_id, place + ".ids", expected.ids, actual->ids, book);
+    CompareOffsets(reference.case_id, place + ".byte_offsets", expected.byte_offsets, actual->byte_offsets,
+                   book);
+    CompareOffsets(reference.case_id, place + ".scalar_offsets", expected.scalar_offsets,
+                   actual->scalar_offsets, book);
+  }
+  if (reference.input_kind == golden::InputKind::kTokenIds) {
+    if (reference.ids != candidate.ids) book->MarkPromptDiffers(reference.case_id);
+    return;
+  }
+  CompareIds(reference.case_id, "ids", reference.ids, candidate.ids, book);
+  if (reference.ids != candidate.ids) book->MarkPromptDiffers(reference.case_id);
+}
+
+std::string ByteContext(const Bytes& bytes, size_t at) {
+  const size_t n = std::min<size_t>(bytes.size() - std::min(bytes.size(), at), 24);
+  return n == 0 ? "end" : EscapeForDisplay(AsText(ByteSpan(bytes).subspan(at, n)));
+}
+
+void CompareRendered(const Case& reference, const Case& candidate, Book* book) {
+  if (!reference.rendered) return;
+  Difference difference = At(Level::kL2, Stage::kRendered, reference.case_id, "rendered");
+  if (!candidate.rendered) {
+    book->Enter(Verdict::kError, Missing(std::move(difference), "the candidate rendered nothing"));
+    book->MarkPromptDiffers(reference.case_id);
+    return;
+  }
+  if (*reference.rendered == *candidate.rendered) {
+    book->Pass(Level::kL2);
+    return;
+  }
+  const size_t i = FirstDifferent(*reference.rendered, *candidate.rendered);
+  difference.index = {i};
+  difference.flat_index = i;
+  difference.reference = ByteContext(*reference.rendered, i);
+  difference.candidate = ByteContext(*candidate.rendered, i);
+  difference.what = "prompt bytes differ";
+  book->Enter(Verdict::kFail, std::move(difference));
+  book->MarkPromptDiffers(reference.case_id);
+}
+
+// The input itself must be the same, else nothing that follows means anything.
+bool SameInput(const Case& reference, const Case& candidate, Book* book) {
+  if (reference.input_kind == candidate.input_kind && reference.input == candidate.input &&
+      reference.add_generation_prompt == candidate.add_generation_prompt &&
+      reference.max_new_tokens == candidate.max_new_tokens && reference.mask == candidate.mask) {
+    return true;
+  }
+  Difference difference = At(Level::kL0, Stage::kIdentity, reference.case_id, "input");
+  difference.what = "the candidate ran another input under this case id";
+  book->Enter(Verdict::kFail, std::move(difference));
+  book->MarkPromptDiffers(reference.case_id);
+  return false;
+}
+
+void CompareTensors(const Content& reference, const Content& candidate, Book* book) {
+  const auto order = [](const TensorHash& t) { return std::string_view(t.name); };
+  auto mine = reference.tensors.begin();
+  auto theirs = candidate.tensors.begin();
+  while (mine != reference.tensors.end() || theirs != candidate.tensors.end()) {
+    const bool only_mine = theirs == candidate.tensors.end() ||
+                           (mine != reference.tensors.end() && order(*mine) < order(*theirs));
+    const bool only_theirs = mine == reference.tensors.end() ||
+                             (theirs != candidate.tensors.end() && order(*theirs) < order(*mine));
+    if (only_mine) {
+      book->Enter(Verdict::kFail, Missing(At(Level::kL3, Stage::kMapping, "", "tensor." + mine->name),
+                                          "a source tensor that the artifact does not account for"));
+      ++mine;
+      continue;
+    }
+    if (only_theirs) {
+      book->Enter(Verdict::kFail, Missing(At(Level::kL3, Stage::kMapping, "", "tensor." + theirs->name),
+                                          "a tensor that the source does not have"));
+      ++theirs;
+      continue;
+    }
+    if (mine->sha256 == theirs->sha256 && mine->shape == theirs->shape && mine->dtype == theirs->dtype) {
+      book->Pass(Level::kL3);
+    } else {
+      Difference difference = At(Level::kL3, Stage::kMapping, "", "tensor." + mine->name);
+      difference.reference = mine->dtype + " " + ToHex(mine->sha256);
+      difference.candidate = theirs->dtype + " " + ToHex(theirs->sha256);
+      difference.what = mine->shape != theirs->shape ? "shapes differ" : "values differ";
+      book->Enter(Verdict::kFail, std::move(difference));
+    }
+    ++mine;
+    ++theirs;
+  }
+}
+
+std::string ConfigText(const cbor::Value& value) {
+  if (const Bytes* bytes = value.AsByteString(); bytes != nullptr && bytes->size() == 8) {
+    return NumberText(std::bit_cast<double>(LoadLe<uint64_t>(bytes->data())));
+  }
+  return cbor::ToJson(value, false);
+}
+
+// The inverse frequencies of one base differ by one unit between processors in the source itself
+// (implementation-defined in the sense of LVL-02): one unit is equal, more is not.
+bool EqualWithinOneUnit(const cbor::Value& a, const cbor::Value& b) {
+  const Bytes* mine = a.AsByteString();
+  const Bytes* theirs = b.AsByteString();
+  if (mine == nullptr || theirs == nullptr || mine->size() != theirs->size() || mine->size() % 4 != 0)
+    return false;
+  for (size_t i = 0; i < mine->size(); i += 4) {
+    const auto x = std::bit_cast<float>(LoadLe<uint32_t>(mine->data() + i));
+    const auto y = std::bit_cast<float>(LoadLe<uint32_t>(theirs->data() + i));
+    if (!std::isfinite(x) || !std::isfinite(y) || UlpDistance(x, y) > 1) return false;
+  }
+  return true;
+}
+
+void CompareConfig(const Content& reference, const Content& candidate, Book* book) {
+  for (const ConfigField& expected : reference.effective_config) {
+    const ConfigField* actual = candidate.FindConfig(expected.name);
+    if (actual == nullptr) {
+      book->Enter(Verdict::kFail, Missing(At(Level::kL3, Stage::kMapping, "", "config." + expected.name),
+                                          "a field of the pinned source that the artifact does not state"));
+      continue;
+    }
+    if (actual->value == expected.value ||
+        (expected.name == "rope_inv_freq" && EqualWithinOneUnit(expected.value, actual->value))) {
+      book->Pass(Level::kL3);
+      continue;
+    }
+    Difference difference = At(Level::kL3, Stage::kMapping, "", "config." + expected.name);
+    difference.reference = ConfigText(expected.value);
+    difference.candidate = ConfigText(actual->value);
+    difference.what = "the effective configuration differs";
+    book->Enter(Verdict::kFail, std::move(difference));
+  }
+  for (const ConfigField& extra : candidate.effective_config) {
+    if (reference.effective_config.empty() || reference.FindConfig(extra.name) != nullptr) continue;
+    book->Enter(Verdict::kFail, Missing(At(Level::kL3, Stage::kMapping, "", "config." + extra.name),
+                                        "a field that the pinned source does not have"));
+  }
+}
+
+}  // namespace
+
+void CompareExactLevels(const Evidence& evidence, const golden::Golden& candidate, Book* book) {
+  const Content& reference = evidence.reference->content();
+  const Content& actual = candidate.content();
+  CompareIdentities(reference, actual, book);
+  for (const Case& expected : reference.cases) {
+    if (expected.case_class != golden::CaseClass::kPublicMechanical) continue;
+    const Case* found = actual.FindCase(expected.case_id);
+    if (found == nullptr) {
+      book->Enter(Verdict::kError, Missing(At(Level::kL0, Stage::kIdentity, expected.case_id, "case"),
+                                           "the candidate did not run this case"));
+      continue;
+    }
+    if (!SameInput(expected, *found, book)) continue;
+    CompareRendered(expected, *found, book);
+    CompareTokenizations(expected, *found, book);
+  }
+  // A reference loaded in float32 hashes float32 values; the publisher's dtype stands in mode source.
+  const bool has_source = evidence.source != nullptr && !evidence.source->content().tensors.empty();
+  CompareTensors(has_source ? evidence.source->content() : reference, actual, book);
+  CompareConfig(reference, actual, book);
+}
+
+}  // namespace slm::compare

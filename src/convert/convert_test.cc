@@ -1,0 +1,306 @@
+// Conversion end to end on small sources: same bytes twice, ledger complete, every dtype, shards, ties
+// (MAP-01 to MAP-03), and the independent inspector on the same files.
+#include "convert/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "chat/template.h"
+#include "convert/convert_test_source.h"
+#include "slm_file/inspection.h"
+#include "tests/support/slm_forge.h"
+
+namespace slm::convert {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// Exit status of the independent inspector; its output goes to `out_path`.
+int Inspect(const std::string& arguments, const std::string& out_path) {
+  const std::string command = "python3 " SLM_SOURCE_DIR "/independent/slm_inspect.py " + arguments + " >" +
+                              out_path + " 2>" + out_path + ".err";
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Files that the independent inspector must refuse with these codes and offsets; one run for all.
+class RefusalBatch {
+ public:
+  explicit RefusalBatch(std::string directory) : directory_(std::move(directory)) {}
+  void Add(ByteSpan file, const std::string& refusal) {
+    const std::string path = directory_ + "/bad" + std::to_string(wanted_.size()) + ".slm";
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    arguments_ += " " + path;
+    wanted_.push_back(path + ": error " + refusal + ":");
+  }
+  void Check() {
+    EXPECT_EQ(Inspect("--check" + arguments_, directory_ + "/check.txt"), 3);
+    std::ifstream lines(directory_ + "/check.txt");
+    std::string line;
+    for (const std::string& wanted : wanted_) {
+      ASSERT_TRUE(std::getline(lines, line)) << ReadFile(directory_ + "/check.txt.err");
+      EXPECT_TRUE(line.starts_with(wanted)) << wanted << " / " << line;
+    }
+  }
+
+ private:
+  std::string directory_, arguments_;
+  std::vector<std::string> wanted_;
+};
+
+struct Variant {
+  const char* name;
+  test::TinyOptions options;
+};
+
+class ConvertVariants : public ::testing::TestWithParam<Variant> {};
+
+TEST_P(ConvertVariants, SameBytesTwiceAndRebuiltIndependently) {
+  const std::string directory = test::FreshDirectory(std::string("convert-") + GetParam().name);
+  test::TinySource tiny(GetParam().options);
+  tiny.Write(directory + "/source");
+  const auto files = tiny.Files();
+  const auto first = Convert(SourceFromFiles(files), {}, directory + "/1.slm");
+  ASSERT_TRUE(first.has_value()) << first.error().ToString();
+  const auto second = Convert(SourceFromFiles(files), {}, directory + "/2.slm");
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(ReadFile(directory + "/1.slm"), ReadFile(directory + "/2.slm"));
+  EXPECT_EQ(first->artifact_node, second->artifact_node);
+
+  const auto artifact = Artifact::OpenFile(directory + "/1.slm", Verify::kAllChunks);
+  ASSERT_TRUE(artifact.has_value()) << artifact.error().ToString();
+  EXPECT_EQ((*artifact)->root(), first->root);
+  const auto config = ConfigFromCbor((*artifact)->config());
+  ASSERT_TRUE(config.has_value()) << config.error().ToString();
+  EXPECT_EQ(*config, first->config.config);
+
+  // Element (row, k) of every stored matrix against the source.
+  for (const TensorSpec& spec : LlamaTensors(*config)) {
+    const TensorEntry* entry = (*artifact)->Find(spec.name);
+    ASSERT_NE(entry, nullptr) << spec.name;
+    if (spec.alias_of) {
+      EXPECT_TRUE(entry->alias_of.has_value());
+      continue;
+    }
+    const test::TinyTensor& source = tiny.Tensor(spec.source_name);
+    const ByteSpan stored = (*artifact)->TensorBytes(*entry);
+    const uint64_t element = DTypeSize(entry->dtype);
+    const uint64_t cols = spec.shape.size() == 2 ? spec.shape[1] : 1;
+    for (uint64_t row = 0; row < spec.shape[0]; ++row) {
+      for (uint64_t k = 0; k < cols; ++k) {
+        const uint64_t at =
+            spec.layout == Layout::kRows16 ? (row / 16) * 16 * cols + k * 16 + row % 16 : row * cols + k;
+        ASSERT_TRUE(std::equal(&stored[at * element], &stored[at * element] + element,
+                               &source.bytes[(row * cols + k) * element]))
+            << spec.name << " row " << row << " column " << k;
+      }
+    }
+  }
+
+  // A second implementation prints the same JSON and rebuilds every tensor from the source alone.
+  ASSERT_EQ(Inspect(directory + "/1.slm", directory + "/inspect.json"), 0)
+      << ReadFile(directory + "/inspect.json.err");
+  EXPECT_EQ(ReadFile(directory + "/inspect.json"), InspectionJson(**artifact) + "\n");
+  ASSERT_EQ(Inspect(directory + "/1.slm --rebuild " + directory + "/source", directory + "/rebuild.txt"), 0)
+      << ReadFile(directory + "/rebuild.txt.err");
+  EXPECT_EQ(ReadFile(directory + "/rebuild.txt"),
+            std::to_string((*artifact)->tensors().size()) + " tensors rebuilt from the source, all equal\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ConvertVariants,
+    ::testing::Values(Variant{"tied-f32", {}}, Variant{"untied-f32", {.tied = false}},
+                      Variant{"bf16", {.dtype = "BF16"}}, Variant{"f16", {.tied = false, .dtype = "F16"}},
+                      Variant{"shards", {.n_shards = 3}},
+                      Variant{"biases", {.attention_bias = true, .mlp_bias = true, .activation = "gelu"}},
+                      Variant{"mha", {.hidden_size = 16, .n_heads = 2, .n_kv_heads = 2, .head_dim = 6}}),
+    [](const auto& info) {
+      std::string name = info.param.name;
+      std::erase(name, '-');
+      return name;
+    });
+
+TEST(Convert, RebuildFindsAChangedWeight) {
+  const std::string directory = test::FreshDirectory("convert-rebuild");
+  test::TinySource tiny;
+  const auto files = tiny.Files();
+  ASSERT_TRUE(Convert(SourceFromFiles(files), {}, directory + "/1.slm").has_value());
+  // Another weight in a file whose hashes are all right: only the lineage can tell.
+  const std::string text = ReadFile(directory + "/1.slm");
+  const Bytes file(text.begin(), text.end());
+  const cbor::Map manifest = test::ManifestOf(file);
+  Bytes data = test::DataOf(file);
+  const cbor::Array& blobs = *manifest.Find("blobs")->AsArray();
+  const cbor::Map& last = *blobs.back().AsMap();
+  const uint64_t offset = *last.Find("offset")->AsUint(), size = *last.Find("size")->AsUint();
+  data[offset] ^= 1;
+  const cbor::Value hash(Sha256Of(ByteSpan(data).subspan(offset, size)));
+  const cbor::Value edited =
+      test::Edited(cbor::Value(manifest), {"blobs", std::to_string(blobs.size() - 1), "sha256"}, &hash);
+  const Bytes forged = test::ForgeSlm(cbor::Encode(edited), data);
+  std::ofstream(directory + "/2.slm", std::ios::binary)
+      .write(reinterpret_cast<const char*>(forged.data()), static_cast<std::streamsize>(forged.size()));
+  tiny.Write(directory + "/source");
+  EXPECT_EQ(Inspect(directory + "/2.slm", directory + "/out"), 0);
+  EXPECT_EQ(Inspect(directory + "/2.slm --rebuild " + directory + "/source", directory + "/out"), 3);
+  EXPECT_NE(ReadFile(directory + "/out.err").find("SLM-LINEAGE"), std::string::npos);
+}
+
+TEST(Convert, BothInspectorsRefuseTheSameDamage) {
+  const std::string directory = test::FreshDirectory("convert-damage");
+  test::TinySource tiny(test::TinyOptions{.n_layers = 1});
+  const auto files = tiny.Files();
+  ASSERT_TRUE(Convert(SourceFromFiles(files), {}, directory + "/1.slm").has_value());
+  RefusalBatch batch(directory);
+  const std::string good = ReadFile(directory + "/1.slm");
+  const auto table = LoadLe<uint64_t>(AsBytes(good).data() + 40);
+  const auto data = LoadLe<uint64_t>(AsBytes(good).data() + 56);
+  for (const uint64_t at :
+       {uint64_t{0}, uint64_t{8}, uint64_t{16}, uint64_t{30}, uint64_t{40}, uint64_t{76}, uint64_t{100},
+        uint64_t{150}, uint64_t{184}, uint64_t{190}, uint64_t{192}, uint64_t{5000}, table, table + 40,
+        data - 1, data, data + 4000, uint64_t{good.size() - 1}}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x10);
+    const auto opened = Artifact::FromBytes(Bytes(bad.begin(), bad.end()), Verify::kAllChunks);
+    ASSERT_FALSE(opened.has_value()) << at;
+    batch.Add(AsBytes(bad), opened.error().CodeText() + " at " + std::to_string(*opened.error().byte_offset));
+  }
+  batch.Check();
+}
+
+// One value of the manifest replaced, every hash made right.
+TEST(Convert, BothInspectorsRefuseTheSameManifests) {
+  using cbor::Array;
+  using cbor::Map;
+  using Path = std::vector<std::string>;
+  const std::string directory = test::FreshDirectory("convert-manifests");
+  test::TinySource tiny(test::TinyOptions{.n_layers = 1});
+  const auto files = tiny.Files();
+  ASSERT_TRUE(Convert(SourceFromFiles(files), {}, directory + "/1.slm").has_value());
+  const std::string text = ReadFile(directory + "/1.slm");
+  const Bytes good(text.begin(), text.end());
+  const cbor::Value manifest(test::ManifestOf(good));
+  const Bytes data = test::DataOf(good);
+  const std::vector<std::pair<Path, cbor::Value>> edits = {
+      {{"schema"}, "slm.manifest.v2"},
+      {{"surprise"}, 1},
+      {{"license"}, Map{}},
+      {{"license", "spdx"}, cbor::Value()},
+      {{"required_features"}, Array{"rows16", "q4"}},
+      {{"quant_profiles"}, Array{1}},
+      {{"ext"}, Map{{"x", Map{{"critical", true}, {"data", Bytes{}}}}}},
+      {{"source", "files", "1", "path"}, Bytes{'A'}},
+      {{"source", "acquisition"}, Bytes{1}},
+      {{"blobs", "0", "kind"}, "notes"},
+      {{"blobs", "0", "kind"}, "model-card"},
+      {{"blobs", "1", "offset"}, 1},
+      {{"blobs", "1", "offset"}, 0},
+      {{"blobs", "1", "size"}, uint64_t{1} << 40},
+      {{"tensors"}, Array{}},
+      {{"tensors", "1", "name"}, ""},
+      {{"tensors", "1", "name"}, "embed.weight"},
+      {{"tensors", "1", "layout"}, "rows8"},
+      {{"tensors", "1", "dtype"}, "q8"},
+      {{"tensors", "1", "shape"}, Array{3}},
+      {{"tensors", "1", "physical"}, Array{0}},
+      {{"tensors", "1", "blob"}, 0},
+      {{"tensors", "1", "blob"}, 1000},
+      {{"tensors", "1", "alias_of"}, 0},
+      {{"tensors", "1", "source"}, Array{}},
+      {{"tensors", "1", "transforms"}, Array{Map{{"op", "transpose"}}}},
+      {{"tensors", "1", "transforms"}, Array{Map{{"op", "identity"}, {"x", 1}}}},
+      {{"tensors", "1", "source", "0", "end"}, uint64_t{1} << 40},
+      {{"omitted"}, Array{Map{{"file", 0}}}},
+      {{"config"}, Map{}},
+  };
+  RefusalBatch batch(directory);
+  for (const auto& [path, value] : edits) {
+    const Bytes bad = test::ForgeSlm(cbor::Encode(test::Edited(manifest, path, &value)), data);
+    const auto opened = Artifact::FromBytes(bad, Verify::kAllChunks);
+    ASSERT_FALSE(opened.has_value()) << path.back();
+    batch.Add(bad, std::string(Info(opened.error().code).name) + " at 192");
+  }
+  batch.Check();
+}
+
+TEST(Convert, TextBlobsAndNodes) {
+  const std::string directory = test::FreshDirectory("convert-blobs");
+  test::TinySource tiny;
+  tiny.extra_files["LICENSE"] = "MIT License\n";
+  const auto files = tiny.Files();
+  const auto result = Convert(SourceFromFiles(files), {}, directory + "/1.slm");
+  ASSERT_TRUE(result.has_value()) << result.error().ToString();
+  const auto artifact = Artifact::OpenFile(directory + "/1.slm", Verify::kAllChunks);
+  ASSERT_TRUE(artifact.has_value());
+  EXPECT_EQ(AsText(*(*artifact)->Blob("tokenizer-json")), files.at("tokenizer.json"));
+  EXPECT_EQ(AsText(*(*artifact)->Blob("template-source")), files.at("chat_template.jinja"));
+  EXPECT_EQ(AsText(*(*artifact)->Blob("license")), "MIT License\n");
+  const auto compiled = chat::Template::Load(*(*artifact)->Blob("template-ir"));
+  EXPECT_TRUE(compiled.has_value());
+  ASSERT_EQ(result->nodes.size(), 6u);
+  const Node& artifact_node = result->nodes.back();
+  EXPECT_EQ(artifact_node.type, "artifact");
+  EXPECT_EQ(NodeId(artifact_node), result->artifact_node);
+  for (size_t i = 0; i + 1 < result->nodes.size(); ++i) {
+    const Hash256* child = artifact_node.Child(result->nodes[i].type);
+    ASSERT_NE(child, nullptr) << result->nodes[i].type;
+    EXPECT_EQ(*child, NodeId(result->nodes[i]));
+  }
+}
+
+Error RefusalOf(const test::TinySource& tiny) {
+  const auto files = tiny.Files();
+  const auto result = Convert(SourceFromFiles(files), {}, test::FreshDirectory("convert-bad") + "/a.slm");
+  EXPECT_FALSE(result.has_value());
+  return result ? Error{} : result.error();
+}
+
+TEST(Convert, RefusesContradictoryFiles) {
+  test::TinySource two_templates;
+  two_templates.extra_files["tokenizer_config.json"] = R"({"chat_template": "{{ messages }}"})";
+  EXPECT_EQ(RefusalOf(two_templates).code, ErrorCode::kTplAmbiguous);
+  test::TinySource no_default(test::TinyOptions{.chat_template = false});
+  no_default.extra_files["tokenizer_config.json"] =
+      R"({"chat_template": [{"name": "a", "template": "x"}, {"name": "b", "template": "y"}]})";
+  EXPECT_EQ(RefusalOf(no_default).code, ErrorCode::kTplAmbiguous);
+  test::TinySource forbidden;
+  forbidden.extra_files["chat_template.jinja"] = "{% include 'x' %}";
+  EXPECT_EQ(RefusalOf(forbidden).file, "chat_template.jinja");
+  test::TinySource both(test::TinyOptions{.n_shards = 2});
+  both.extra_files["model.safetensors"] = test::SafetensorsBytes(both.tensors);
+  EXPECT_EQ(RefusalOf(both).code, ErrorCode::kIxConflict);
+  for (const auto& chosen :
+       {std::vector<std::string>{"model.safetensors"},
+        std::vector<std::string>{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}}) {
+    const auto files = both.Files();
+    Source source = SourceFromFiles(files);
+    source.weights = chosen;
+    EXPECT_TRUE(Convert(source, {}, test::FreshDirectory("convert-chosen") + "/a.slm").has_value());
+  }
+  test::TinySource small_vocab(test::TinyOptions{.vocab_size = 260});
+  EXPECT_EQ(RefusalOf(small_vocab).code, ErrorCode::kCfgVocabShape);
+}
+
+TEST(Convert, Acq14StoredBytesAreHashedAgain) {
+  const test::TinySource tiny;
+  const auto files = tiny.Files();
+  Source source = SourceFromFiles(files);
+  for (SourceFile& file : source.files) {
+    if (file.path == "config.json") file.blob[0] ^= 1;
+  }
+  const auto result = Convert(source, {}, test::FreshDirectory("convert-hash") + "/a.slm");
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ErrorCode::kFsckHash);
+  EXPECT_EQ(result.error().field, "config.json");
+}
+
+}  // namespace
+}  // namespace slm::convert

@@ -1,0 +1,117 @@
+#include "evidence/bindings.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/utf8.h"
+#include "codec/sha256.h"
+
+namespace slm::evidence {
+namespace {
+
+std::string Display(const Bytes& path) {
+  return EscapeForDisplay(AsText(path));
+}
+
+std::unexpected<Error> Unbound(std::string what, std::string_view field) {
+  return Fail(MakeError(ErrorCode::kGraphSchema, std::move(what)).Field(field));
+}
+
+// Files whose bytes decide what a model computes; an oracle that did not read one ran something else.
+bool DecidesBehaviour(const Bytes& path) {
+  const std::string_view name = AsText(path);
+  return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
+         name == "config.json" || name == "generation_config.json" || name == "tokenizer.json" ||
+         name == "tokenizer_config.json";
+}
+
+}  // namespace
+
+Result<SourceFiles> FilesOfAcquisition(const ObjectSource& source, const Node& acquisition) {
+  const Hash256* tree_id = acquisition.Child("source-tree");
+  if (tree_id == nullptr)
+    return Fail(MakeError(ErrorCode::kGraphMissingChild, "no source tree").Field("source-tree"));
+  SLM_ASSIGN(const Node tree, ReadNode(source, *tree_id));
+  SourceFiles files;
+  for (const Edge& edge : tree.edges) {
+    SLM_ASSIGN(const Node node, ReadNode(source, edge.child));
+    cbor::Reader reader(node.metadata, "source-file");
+    SLM_ASSIGN(Bytes path, reader.ByteString("path"));
+    FileIdentity identity;
+    identity.node = edge.child;
+    SLM_ASSIGN(identity.size, reader.Uint("size"));
+    SLM_ASSIGN(identity.sha256, reader.Hash("blob"));
+    files.emplace(std::move(path), identity);
+  }
+  return files;
+}
+
+Status CheckFilesOfArtifact(const SourceFiles& files, const Artifact& artifact) {
+  const cbor::Value* source = artifact.manifest().Find("source");
+  const cbor::Value* list =
+      source == nullptr || source->AsMap() == nullptr ? nullptr : source->AsMap()->Find("files");
+  if (list == nullptr || list->AsArray() == nullptr)
+    return Unbound("the artifact names no source files", "source.files");
+  for (const cbor::Value& row : *list->AsArray()) {
+    if (row.AsMap() == nullptr) return Unbound("a source file of the artifact is no map", "source.files");
+    cbor::Reader reader(*row.AsMap(), "source.files");
+    SLM_ASSIGN(const Bytes path, reader.ByteString("path"));
+    SLM_ASSIGN(const uint64_t size, reader.Uint("size"));
+    SLM_ASSIGN(const Hash256 sha256, reader.Hash("sha256"));
+    const auto found = files.find(path);
+    if (found == files.end() || found->second.size != size || found->second.sha256 != sha256) {
+      return Unbound("the artifact was made from another " + Display(path), Display(path));
+    }
+  }
+  if (const auto tokenizer = artifact.Blob("tokenizer-json"); tokenizer.has_value()) {
+    const Hash256 hash = Sha256Of(*tokenizer);
+    const auto same = [&hash](const auto& entry) { return entry.second.sha256 == hash; };
+    if (std::none_of(files.begin(), files.end(), same)) {
+      return Unbound("the artifact's tokenizer is no file of the source", "tokenizer-json");
+    }
+  }
+  return {};
+}
+
+Status CheckEvidenceOfSource(const SourceFiles& files, const golden::Golden& evidence) {
+  const auto& read = evidence.content().source_files;
+  if (read.empty()) return Unbound("the evidence names no source files; export it again", "source_files");
+  for (const golden::SourceFile& file : read) {
+    const auto found = files.find(file.path);
+    if (found == files.end()) {
+      return Unbound(
+          "the evidence was made from a source that has " + Display(file.path) + ", this one has not",
+          Display(file.path));
+    }
+    if (found->second.size != file.size || found->second.sha256 != file.sha256) {
+      return Unbound(
+          "the evidence was made from another " + Display(file.path) + "; export it from this source",
+          Display(file.path));
+    }
+  }
+  for (const auto& [path, identity] : files) {
+    const auto same = [&path](const golden::SourceFile& file) { return file.path == path; };
+    if (!DecidesBehaviour(path) || std::any_of(read.begin(), read.end(), same)) continue;
+    return Unbound("the evidence was made without " + Display(path) + "; export it from this source",
+                   Display(path));
+  }
+  return {};
+}
+
+Status CheckEvidenceOfCases(const Hash256& cases_sha256, const golden::Golden& evidence) {
+  const cbor::Value* named = evidence.content().generator.Find("cases_sha256");
+  if (named != nullptr && named->AsHash() != nullptr &&
+      std::equal(cases_sha256.begin(), cases_sha256.end(), named->AsHash())) {
+    return {};
+  }
+  return Unbound("the evidence was made with another cases file; export it with this one", "cases_sha256");
+}
+
+Status CheckCandidateOfArtifact(const Hash256& root, const golden::Golden& candidate) {
+  const auto found = candidate.content().identities.find("artifact");
+  if (found != candidate.content().identities.end() && found->second == root) return {};
+  return Fail(MakeError(ErrorCode::kSlmRoot, "the observations were made with another artifact")
+                  .Field("identities.artifact"));
+}
+
+}  // namespace slm::evidence

@@ -1,0 +1,41 @@
+// What ties the parts of a promotion to each other: evidence to source and suite, observations to
+// artifact and suite, artifact to source. promote refuses what these refuse; verify reports it.
+#ifndef SLM_EVIDENCE_BINDINGS_H_
+#define SLM_EVIDENCE_BINDINGS_H_
+
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "evidence/objects.h"
+#include "golden/golden.h"
+#include "identity/node.h"
+#include "slm_file/artifact.h"
+
+namespace slm::evidence {
+
+// Path (exact bytes) to size, hash and node.
+struct FileIdentity {
+  uint64_t size = 0;
+  Hash256 sha256{};
+  Hash256 node{};  // the source-file node
+};
+using SourceFiles = std::map<Bytes, FileIdentity>;
+
+// The files of an acquisition node, read through its tree.
+[[nodiscard]] Result<SourceFiles> FilesOfAcquisition(const ObjectSource& source, const Node& acquisition);
+
+// The artifact was made from these files: each of its source list is there, and its tokenizer is one of
+// them, byte for byte. Error: GRAPH-SCHEMA with the path in `field`.
+[[nodiscard]] Status CheckFilesOfArtifact(const SourceFiles& files, const Artifact& artifact);
+// Every file that the oracle read is in the acquisition with the same bytes, and every file of the
+// acquisition that holds weights or configuration was read. Error: GRAPH-SCHEMA with the path in `field`.
+[[nodiscard]] Status CheckEvidenceOfSource(const SourceFiles& files, const golden::Golden& evidence);
+// The oracle ran exactly this cases file. Error: GRAPH-SCHEMA, field "cases_sha256".
+[[nodiscard]] Status CheckEvidenceOfCases(const Hash256& cases_sha256, const golden::Golden& evidence);
+// The candidate ran this artifact. Error: SLM-ROOT.
+[[nodiscard]] Status CheckCandidateOfArtifact(const Hash256& root, const golden::Golden& candidate);
+
+}  // namespace slm::evidence
+
+#endif  // SLM_EVIDENCE_BINDINGS_H_

@@ -1,0 +1,66 @@
+// Writes the receipt graph of a promotion (docs/spec/promotion.md).
+//
+// Takes what acquisition, conversion and observation left behind, checks that the parts belong together,
+// compares, and writes the nodes. No clock and no machine name enters: the same input gives the same
+// receipt id. A promotion whose claims fail is written too, with its verdicts; it stays retrievable.
+#ifndef SLM_EVIDENCE_PROMOTE_H_
+#define SLM_EVIDENCE_PROMOTE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "compare/compare.h"
+#include "evidence/objects.h"
+
+namespace slm::evidence {
+
+// BKD-03: what made the observations.
+struct RuntimeBuild {
+  Hash256 executable_sha256{};
+  std::string version;
+  std::string compiler, linker, flags;
+  Hash256 compiler_sha256{}, linker_sha256{}, source_tree_sha256{};
+};
+struct Backend {
+  std::string name = "native-scalar";
+  std::string profile = "exact-v1";
+  std::string kernel = "scalar";
+  uint64_t threads = 1;
+};
+
+struct PromotionParts {
+  Hash256 acquisition{};           // node
+  Hash256 license_decision{};      // node
+  std::vector<Hash256> conflicts;  // nodes, settled by `decisions`
+  std::vector<Hash256> decisions;  // nodes
+  Hash256 artifact_node{};         // the file it names is a blob, the nodes below it are there
+  Bytes policy_json;
+  Bytes cases;
+  std::vector<Hash256> evidence_blobs;  // golden containers; none: nothing but L0 is claimed
+  Hash256 observation_blob{};           // golden container of the candidate
+  RuntimeBuild build;
+  Backend backend;
+};
+
+struct Promotion {
+  Hash256 receipt{};
+  std::vector<Hash256> nodes;                     // all that were written, children before parents
+  std::optional<compare::Comparison> comparison;  // absent without evidence
+  // Every claimed level and the truth rule hold.
+  [[nodiscard]] bool Holds() const;
+};
+
+// Errors: GRAPH-SCHEMA for evidence of another source or suite, SLM-ROOT for observations of another
+// artifact, and those of the parts' own readers.
+[[nodiscard]] Result<Promotion> WritePromotion(const ObjectSource& source, const ObjectSink& sink,
+                                               const PromotionParts& parts);
+
+// Nodes that a run or an observation needs on its own.
+[[nodiscard]] Node RuntimeBuildNode(const RuntimeBuild& build);
+[[nodiscard]] Node BackendNode(const Backend& backend);
+
+}  // namespace slm::evidence
+
+#endif  // SLM_EVIDENCE_PROMOTE_H_

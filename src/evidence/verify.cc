@@ -1,0 +1,414 @@
+#include "evidence/verify.h"
+
+#include <algorithm>
+
+#include "codec/sha256.h"
+#include "compare/policy.h"
+#include "evidence/bindings.h"
+#include "evidence/receipt.h"
+#include "evidence/walk.h"
+
+namespace slm::evidence {
+namespace {
+
+std::string Short(const Hash256& id) {
+  return ToHex(id).substr(0, 12);
+}
+
+ClaimState StateOf(compare::Verdict verdict) {
+  switch (verdict) {
+    case compare::Verdict::kPass:
+      return ClaimState::kHolds;
+    case compare::Verdict::kUnstable:
+      return ClaimState::kUnstable;
+    case compare::Verdict::kNotClaimed:
+      return ClaimState::kNotClaimed;
+    case compare::Verdict::kFail:
+    case compare::Verdict::kError:
+      break;
+  }
+  return ClaimState::kFails;
+}
+
+// The verification of one promotion after its graph was walked.
+class Verifier {
+ public:
+  Verifier(const ObjectSource& source, Verification* out) : source_(source), out_(*out) {}
+
+  void Run() {
+    const Node& promotion = out_.nodes.at(out_.receipt);
+    CheckEdgesAgree(promotion);
+    ClaimGraph();
+    ClaimSource(promotion);
+    ClaimLicense(promotion);
+    ClaimConflicts(promotion);
+    ClaimArtifact(promotion);
+    Recompute(promotion);
+    ClaimLevels(promotion);
+  }
+
+ private:
+  const Node* NodeAt(const Hash256& id) const {
+    const auto found = out_.nodes.find(id);
+    return found == out_.nodes.end() ? nullptr : &found->second;
+  }
+  const Node* ChildOf(const Node& node, std::string_view role) const {
+    const Hash256* id = node.Child(role);
+    return id == nullptr ? nullptr : NodeAt(*id);
+  }
+  std::string ChildHex(const Node& node, std::string_view role) const {
+    const Hash256* id = node.Child(role);
+    return id == nullptr ? "" : ToHex(*id);
+  }
+  void Report(const Error& error, std::string node) {
+    out_.problems.push_back({error.CodeText(), std::move(node), error.field, error.message});
+  }
+  void Add(std::string name, ClaimState state, std::string detail, std::string node, std::string code = "") {
+    out_.claims.push_back({std::move(name), state, std::move(detail), std::move(node), std::move(code)});
+  }
+
+  // `role` of `inner` must name the same nodes as `role` of the promotion.
+  void RequireSame(const Node& promotion, std::string_view inner_role, std::string_view role,
+                   ErrorCode code) {
+    const Node* inner = ChildOf(promotion, inner_role);
+    if (inner == nullptr || inner->Children(role) == promotion.Children(role)) return;
+    Report(MakeError(code, "the " + std::string(inner_role) + " has another " + std::string(role) +
+                               " than the receipt")
+               .Field(role),
+           ChildHex(promotion, inner_role));
+  }
+
+  void CheckEdgesAgree(const Node& promotion) {
+    RequireSame(promotion, "comparison", "tolerance-policy", ErrorCode::kGraphPolicy);
+    RequireSame(promotion, "comparison", "observation", ErrorCode::kGraphSchema);
+    RequireSame(promotion, "comparison", "oracle-run", ErrorCode::kGraphSchema);
+    for (std::string_view role : {"artifact", "runtime-build", "backend-profile", "case-suite"}) {
+      RequireSame(promotion, "observation", role, ErrorCode::kGraphSchema);
+    }
+    for (std::string_view role :
+         {"acquisition", "effective-config", "tensor-ledger", "family-profile", "tokenizer", "template"}) {
+      RequireSame(promotion, "artifact", role, ErrorCode::kGraphSchema);
+    }
+    for (std::string_view inner : {"effective-config", "tensor-ledger", "tokenizer", "template"}) {
+      RequireSame(promotion, inner, "acquisition", ErrorCode::kGraphSchema);
+    }
+    RequireSame(promotion, "effective-config", "family-profile", ErrorCode::kGraphSchema);
+    RequireSame(promotion, "tensor-ledger", "effective-config", ErrorCode::kGraphSchema);
+    const bool has_evidence = promotion.Child("oracle-run") != nullptr;
+    if (has_evidence != (promotion.Child("comparison") != nullptr)) {
+      Report(MakeError(ErrorCode::kGraphMissingChild, "evidence and comparison stand together or not at all")
+                 .Field(has_evidence ? "comparison" : "oracle-run"),
+             ToHex(out_.receipt));
+    }
+  }
+
+  void ClaimGraph() {
+    const std::string detail = std::to_string(out_.n_nodes) + " nodes, " + std::to_string(out_.n_blobs) +
+                               " blobs, " + std::to_string(out_.n_bytes) + " bytes re-hashed";
+    if (out_.problems.empty()) {
+      Add("graph", ClaimState::kHolds, detail, ToHex(out_.receipt));
+      return;
+    }
+    const Problem& first = out_.problems.front();
+    Add("graph", ClaimState::kFails, first.what, first.node, first.code);
+  }
+
+  void ClaimSource(const Node& promotion) {
+    const Node* acquisition = ChildOf(promotion, "acquisition");
+    const std::string id = ChildHex(promotion, "acquisition");
+    if (acquisition == nullptr)
+      return Add("source", ClaimState::kFails, "the acquisition is absent", id, "GRAPH-MISSING-CHILD");
+    auto files = FilesOfAcquisition(source_, *acquisition);
+    if (!files.has_value()) {
+      Report(files.error(), id);
+      return Add("source", ClaimState::kFails, files.error().message, id, files.error().CodeText());
+    }
+    files_ = *std::move(files);
+    Add("source", ClaimState::kHolds,
+        TextOf(*acquisition, "name") + " at " + TextOf(*acquisition, "revision") + ", " +
+            std::to_string(files_.size()) +
+            " files by SHA-256; name and revision as declared, no publisher signature",
+        id);
+  }
+
+  void ClaimLicense(const Node& promotion) {
+    const Node* license = ChildOf(promotion, "license-decision");
+    const std::string id = ChildHex(promotion, "license-decision");
+    if (license == nullptr) {
+      return Add("license", ClaimState::kFails, "the license decision is absent", id, "GRAPH-MISSING-CHILD");
+    }
+    Add("license", ClaimState::kHolds, TextOf(*license, "spdx") + ", evidence bound", id);
+  }
+
+  // Every conflict of the receipt is named by a decision of the receipt.
+  void ClaimConflicts(const Node& promotion) {
+    const std::vector<Hash256> conflicts = promotion.Children("conflict");
+    std::vector<Hash256> settled;
+    for (const Hash256& id : promotion.Children("decision")) {
+      const Node* decision = NodeAt(id);
+      const cbor::Value* applies = decision == nullptr ? nullptr : decision->metadata.Find("applies_to");
+      if (applies == nullptr || applies->AsArray() == nullptr) continue;
+      for (const cbor::Value& value : *applies->AsArray()) {
+        if (value.AsHash() == nullptr) continue;
+        Hash256 hash{};
+        std::copy_n(value.AsHash(), hash.size(), hash.begin());
+        settled.push_back(hash);
+      }
+    }
+    for (const Hash256& conflict : conflicts) {
+      if (std::find(settled.begin(), settled.end(), conflict) != settled.end()) continue;
+      const Error open =
+          MakeError(ErrorCode::kDecisionNeeded, "no decision settles conflict " + Short(conflict));
+      Report(open, ToHex(conflict));
+      return Add("conflicts", ClaimState::kFails, open.message, ToHex(conflict), open.CodeText());
+    }
+    Add("conflicts", ClaimState::kHolds,
+        std::to_string(conflicts.size()) + " recorded, each settled by a person's statement",
+        ToHex(out_.receipt));
+  }
+
+  Status CheckArtifact(const Node& promotion, const Node& node, std::string* detail) {
+    const Node* observation = ChildOf(promotion, "observation");
+    const Node* config = ChildOf(promotion, "effective-config");
+    const Node* ledger = ChildOf(promotion, "tensor-ledger");
+    if (observation == nullptr || config == nullptr || ledger == nullptr) {
+      return Fail(ErrorCode::kGraphMissingChild, "observation, configuration or ledger is absent");
+    }
+    if (HashOf(*observation, "artifact_blob") != HashOf(node, "file_sha256")) {
+      return Fail(
+          MakeError(ErrorCode::kGraphSchema, "the observations name another file").Field("artifact_blob"));
+    }
+    SLM_ASSIGN(Bytes bytes, ReadBlob(source_, HashOf(node, "file_sha256")));
+    const uint64_t size = bytes.size();
+    SLM_ASSIGN(const auto artifact, Artifact::FromBytes(std::move(bytes), slm::Verify::kAllChunks));
+    SLM_TRY(artifact->VerifyAll());
+    root_ = artifact->root();
+    SLM_TRY(CheckArtifactNodes(*artifact, node, *config, *ledger));
+    const ArtifactParts parts = PartsOfArtifact(*artifact);
+    SLM_TRY(SameBlob(promotion, "tokenizer", "blob", parts.tokenizer));
+    SLM_TRY(CheckFilesOfArtifact(files_, *artifact));
+    SLM_TRY(SameBlob(promotion, "template", "source_blob", parts.template_source));
+    SLM_TRY(SameBlob(promotion, "template", "ir_blob", parts.template_ir));
+    *detail = "root " + Short(root_) + ", every chunk, padding and hash of " + std::to_string(size) +
+              " bytes, " + std::to_string(artifact->tensors().size()) + " tensors";
+    return {};
+  }
+
+  // The node under `role` names exactly the bytes that the artifact holds.
+  Status SameBlob(const Node& promotion, std::string_view role, std::string_view key,
+                  const std::optional<Bytes>& bytes) {
+    const Node* node = ChildOf(promotion, role);
+    if (node == nullptr && !bytes) return {};
+    if (node != nullptr && bytes && HashOf(*node, key) == Sha256Of(*bytes)) return {};
+    return Fail(MakeError(ErrorCode::kGraphSchema,
+                          "the artifact holds another " + std::string(role) + " than its node")
+                    .Field(role));
+  }
+
+  void ClaimArtifact(const Node& promotion) {
+    const Node* node = ChildOf(promotion, "artifact");
+    const std::string id = ChildHex(promotion, "artifact");
+    if (node == nullptr)
+      return Add("artifact", ClaimState::kFails, "the artifact is absent", id, "GRAPH-MISSING-CHILD");
+    std::string detail;
+    const Status status = CheckArtifact(promotion, *node, &detail);
+    if (status.has_value()) return Add("artifact", ClaimState::kHolds, detail, id);
+    Report(status.error(), id);
+    Add("artifact", ClaimState::kFails, status.error().message, id, status.error().CodeText());
+  }
+
+  Status OpenAndCompare(const Node& promotion) {
+    std::vector<Hash256> blobs;
+    for (const Hash256& id : promotion.Children("oracle-run")) {
+      const Node* run = NodeAt(id);
+      if (run == nullptr) return Fail(ErrorCode::kGraphMissingChild, "an oracle run is absent");
+      blobs.push_back(HashOf(*run, "blob"));
+    }
+    const Node* policy_node = ChildOf(promotion, "tolerance-policy");
+    const Node* suite = ChildOf(promotion, "case-suite");
+    const Node* observation = ChildOf(promotion, "observation");
+    if (policy_node == nullptr || suite == nullptr || observation == nullptr) {
+      return Fail(ErrorCode::kGraphMissingChild, "policy, suite or observation is absent");
+    }
+    SLM_ASSIGN(const auto candidate, OpenGoldenBlob(source_, HashOf(*observation, "blob")));
+    SLM_TRY(SameEnvelope(*observation, *candidate));
+    SLM_TRY(CheckCandidateOfArtifact(root_, *candidate));
+    if (blobs.empty()) return {};
+    SLM_ASSIGN(const OpenEvidence evidence, OpenEvidenceBlobs(source_, blobs));
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      const Node& run = *NodeAt(promotion.Children("oracle-run")[i]);
+      const golden::Golden& container = *evidence.containers[i];
+      SLM_TRY(SameEnvelope(run, container));
+      if (TextOf(run, "mode") != golden::ModeName(container.mode())) {
+        return Fail(MakeError(ErrorCode::kGraphSchema, "the container is of another mode than its node")
+                        .Field("mode"));
+      }
+      SLM_TRY(CheckEvidenceOfSource(files_, container));
+      SLM_TRY(CheckEvidenceOfCases(HashOf(*suite, "blob"), container));
+    }
+    SLM_ASSIGN(const Bytes policy_json, ReadBlob(source_, HashOf(*policy_node, "blob")));
+    SLM_ASSIGN(const compare::Policy policy, compare::ParsePolicy(AsText(policy_json)));
+    if (policy.name != TextOf(*policy_node, "name")) {
+      return Fail(
+          MakeError(ErrorCode::kGraphPolicy, "the policy has another name than its node").Field("name"));
+    }
+    SLM_ASSIGN(out_.comparison, compare::Compare(evidence.sorted, *candidate, policy));
+    return {};
+  }
+
+  static Status SameEnvelope(const Node& node, const golden::Golden& container) {
+    if (HashOf(node, "envelope_sha256") == container.envelope_sha256()) return {};
+    return Fail(MakeError(ErrorCode::kGraphSchema, "the container has another envelope than its node")
+                    .Field("envelope_sha256"));
+  }
+
+  void Recompute(const Node& promotion) {
+    const Status status = OpenAndCompare(promotion);
+    if (!status.has_value()) {
+      broken_ = status.error();
+      Report(status.error(), ToHex(out_.receipt));
+    }
+  }
+
+  // Stored verdicts are looked at only here, after all of them were computed again.
+  void ClaimLevels(const Node& promotion) {
+    const cbor::Map recomputed = out_.comparison ? VerdictsOf(*out_.comparison) : VerdictsWithoutEvidence();
+    const std::string comparison_id = ChildHex(promotion, "comparison");
+    for (size_t i = 0; i < compare::kLevelCount; ++i)
+      ClaimLevel(static_cast<compare::Level>(i), comparison_id);
+    if (out_.comparison) {
+      const compare::TruthResult& truth = out_.comparison->truth;
+      Add("truth", StateOf(truth.verdict), truth.summary, comparison_id);
+    } else {
+      Add("truth", broken_ ? ClaimState::kFails : ClaimState::kNotClaimed,
+          broken_ ? "could not be recomputed" : "no evidence was given", "",
+          broken_ ? broken_->CodeText() : "");
+    }
+    ClaimVerdicts(promotion, recomputed);
+  }
+
+  void ClaimLevel(compare::Level level, const std::string& node) {
+    const std::string name(compare::LevelName(level));
+    if (level == compare::Level::kL0 && !out_.problems.empty()) {
+      const Problem& first = out_.problems.front();
+      return Add(name, ClaimState::kFails, first.what, first.node, first.code);
+    }
+    if (out_.comparison) {
+      const compare::LevelResult& result = out_.comparison->levels[static_cast<size_t>(level)];
+      std::string detail = result.summary;
+      if (result.first) detail += "; " + compare::DifferenceText(*result.first);
+      return Add(name, StateOf(result.verdict), std::move(detail), node,
+                 result.first ? result.first->code : "");
+    }
+    if (broken_)
+      return Add(name, ClaimState::kFails, "could not be recomputed: " + broken_->message, node,
+                 broken_->CodeText());
+    if (level == compare::Level::kL0)
+      return Add(name, ClaimState::kHolds, "the graph is whole", ToHex(out_.receipt));
+    Add(name, ClaimState::kNotClaimed, "no evidence was given", "");
+  }
+
+  void ClaimVerdicts(const Node& promotion, const cbor::Map& recomputed) {
+    std::string differing;
+    std::string where;
+    const auto check = [&](const Node& node, const std::string& id) {
+      const cbor::Value* stored = node.metadata.Find("verdicts");
+      const cbor::Map* map = stored == nullptr ? nullptr : stored->AsMap();
+      for (const auto& [key, value] : recomputed) {
+        const cbor::Value* other = map == nullptr ? nullptr : map->Find(key);
+        if (other != nullptr && *other == value) continue;
+        if (differing.empty()) {
+          differing = key;
+          where = id;
+        }
+      }
+      if (differing.empty() && map != nullptr && map->size() != recomputed.size()) {
+        differing = "a key of no level";
+        where = id;
+      }
+    };
+    check(promotion, ToHex(out_.receipt));
+    const Node* comparison = ChildOf(promotion, "comparison");
+    if (comparison != nullptr) {
+      check(*comparison, ChildHex(promotion, "comparison"));
+      if (differing.empty() && out_.comparison &&
+          HashOf(*comparison, "blob") !=
+              Sha256Of(cbor::Encode(compare::EncodeComparison(*out_.comparison)))) {
+        differing = "metrics";
+        where = ChildHex(promotion, "comparison");
+      }
+    }
+    if (broken_) {
+      return Add("verdicts", ClaimState::kFails, "could not be recomputed: " + broken_->message,
+                 ToHex(out_.receipt), broken_->CodeText());
+    }
+    if (differing.empty()) {
+      return Add("verdicts", ClaimState::kHolds, "every stored verdict and number equals the recomputed one",
+                 where);
+    }
+    const Error error =
+        std::move(MakeError(ErrorCode::kVerdictDiffers, "stored and recomputed differ: " + differing))
+            .Field(differing);
+    Report(error, where);
+    Add("verdicts", ClaimState::kFails, error.message, where, error.CodeText());
+  }
+
+  const ObjectSource& source_;
+  Verification& out_;
+  SourceFiles files_;
+  Hash256 root_{};
+  std::optional<Error> broken_;
+};
+
+}  // namespace
+
+std::string_view ClaimStateName(ClaimState state) {
+  switch (state) {
+    case ClaimState::kHolds:
+      return "holds";
+    case ClaimState::kFails:
+      return "fails";
+    case ClaimState::kUnstable:
+      return "unstable";
+    case ClaimState::kNotClaimed:
+      return "not claimed";
+  }
+  return "not claimed";
+}
+
+const Claim* Verification::Find(std::string_view name) const {
+  for (const Claim& claim : claims) {
+    if (claim.name == name) return &claim;
+  }
+  return nullptr;
+}
+
+bool Verification::Holds(const std::vector<std::string>& names) const {
+  if (!problems.empty()) return false;
+  for (const std::string& name : names) {
+    const Claim* claim = Find(name);
+    if (claim == nullptr || claim->state != ClaimState::kHolds) return false;
+  }
+  if (!names.empty()) return true;
+  return std::none_of(claims.begin(), claims.end(), [](const Claim& claim) {
+    return claim.state == ClaimState::kFails || claim.state == ClaimState::kUnstable;
+  });
+}
+
+Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt) {
+  auto bytes = source.node(receipt);
+  if (!bytes.has_value()) return Fail(std::move(bytes).error());
+  SLM_ASSIGN(const Node root, DecodeNode(*bytes));
+  if (root.type != "promotion") {
+    return Fail(MakeError(ErrorCode::kNodeType, "node " + ToHex(receipt) + " is a " + root.type +
+                                                    ", no promotion; give a receipt's id")
+                    .Field("type"));
+  }
+  Verification verification;
+  verification.receipt = receipt;
+  Walker(source, &verification).Walk(receipt);
+  Verifier(source, &verification).Run();
+  return verification;
+}
+
+}  // namespace slm::evidence

@@ -1,0 +1,69 @@
+// Verifies a promotion receipt from its objects alone.
+//
+// Everything reachable is re-hashed and checked against its schema; every verdict is recomputed from the
+// raw arrays and the policy, and only then compared with what the receipt says. No stored verdict is ever
+// an input. Reads through ObjectSource, so it runs wherever the objects are. One call, one thread.
+#ifndef SLM_EVIDENCE_VERIFY_H_
+#define SLM_EVIDENCE_VERIFY_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "compare/compare.h"
+#include "evidence/objects.h"
+#include "identity/node.h"
+
+namespace slm::evidence {
+
+enum class ClaimState : uint8_t { kHolds, kFails, kUnstable, kNotClaimed };
+[[nodiscard]] std::string_view ClaimStateName(ClaimState state);  // "holds", "fails", ...
+
+struct Claim {
+  std::string name;  // "graph", "artifact", "L5", "truth", ...
+  ClaimState state = ClaimState::kNotClaimed;
+  std::string detail;  // one line
+  std::string node;    // id of the node that the line is about; hexadecimal
+  std::string code;    // of the first failure; empty otherwise
+};
+
+// Something that is wrong with the graph.
+struct Problem {
+  std::string code;
+  std::string node;   // id, hexadecimal
+  std::string field;  // key, role or blob id
+  std::string what;
+};
+
+struct Verification {
+  Hash256 receipt{};
+  uint64_t n_nodes = 0;
+  uint64_t n_blobs = 0;
+  uint64_t n_bytes = 0;  // of nodes and blobs, all re-hashed
+  std::vector<Claim> claims;
+  std::vector<Problem> problems;
+  std::map<Hash256, Node> nodes;                  // everything that could be read
+  std::optional<compare::Comparison> comparison;  // recomputed; absent without evidence or if unreadable
+  [[nodiscard]] const Claim* Find(std::string_view name) const;
+  // Whether all of `names` hold; with no names, whether nothing fails or is unstable.
+  [[nodiscard]] bool Holds(const std::vector<std::string>& names) const;
+};
+
+// What no verification can show; printed under every result.
+inline constexpr std::string_view kTrustedWithoutProof =
+    "trusted without proof: SHA-256; that the oracle's machine ran the oracle as its receipt says; that the "
+    "named executable made the observations (--rerun shows it again); the publisher's training data and "
+    "intentions";
+
+// Fails only if the receipt itself is absent or is no promotion (NOT-FOUND, NODE-TYPE); everything else
+// is a problem in the result.
+[[nodiscard]] Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt);
+
+[[nodiscard]] std::string VerificationToText(const Verification& verification);
+[[nodiscard]] std::string VerificationToJson(const Verification& verification);
+
+}  // namespace slm::evidence
+
+#endif  // SLM_EVIDENCE_VERIFY_H_

@@ -1,0 +1,565 @@
+// A whole promotion of a small source, then every kind of tampering that a forger could try. Each forged
+// receipt has all hashes above the change made again, so only what verify recomputes can tell.
+#include "evidence/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "codec/sha256.h"
+#include "convert/convert.h"
+#include "evidence/candidate.h"
+#include "evidence/observe.h"
+#include "evidence/promote.h"
+#include "evidence/receipt.h"
+#include "tests/support/tiny_source.h"
+
+namespace slm::evidence {
+namespace {
+
+constexpr std::string_view kCases =
+    "{\"id\":\"ids\",\"ids\":[5,6,7,8,9],\"max_new_tokens\":4}\n"
+    "{\"id\":\"text\",\"text\":\"ab cd\",\"max_new_tokens\":3}\n"
+    "{\"id\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_new_tokens\":2}\n";
+
+std::string PolicyText() {
+  std::string rules;
+  for (std::string_view role : compare::NumericRoles()) {
+    if (!rules.empty()) rules += ",";
+    rules += "{\"role\":\"" + std::string(role) + "\",";
+    if (role == "embed" || role == "attn.mask") {
+      rules += "\"kind\":\"exact\"}";
+    } else if (role == "rope.inv_freq") {
+      rules += "\"kind\":\"ulp\",\"max_ulp\":1}";
+    } else {
+      rules +=
+          "\"kind\":\"bounded\",\"atol\":1e-5,\"rtol\":0,\"relative_floor\":1e-3,"
+          "\"atol_basis\":{\"permitted\":1e-4,\"oracle_variation\":0,\"observed\":0,\"factor\":0},"
+          "\"rtol_basis\":{\"permitted\":0,\"oracle_variation\":0,\"observed\":0,\"factor\":0}}";
+    }
+  }
+  return "{\"schema\":\"slm.tolerance-policy.v1\",\"name\":\"tiny\",\"version\":1,\"profile\":\"exact-v1\","
+         "\"margin_e\":1e-5,"
+         "\"margin_e_basis\":{\"permitted\":1e-4,\"oracle_variation\":0,\"observed\":0,\"factor\":0},"
+         "\"unstable_cap_ppm\":10000,\"rules\":[" +
+         rules + "]}";
+}
+
+Bytes ToBytes(std::string_view text) {
+  return {text.begin(), text.end()};
+}
+
+Bytes Rewrite(
+    const golden::Golden& golden, const std::function<void(golden::Content*)>& edit_content,
+    const std::function<void(const std::string& case_id, const std::string& name, Bytes*)>& edit_array) {
+  Bytes out;
+  golden::GoldenWriter writer([&out](ByteSpan bytes) -> Status {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    return {};
+  });
+  golden::Content content = golden.content();
+  for (golden::Case& one : content.cases) {
+    for (golden::Observation& observation : one.observations) {
+      const ByteSpan old = golden.BlobBytes(observation.blob);
+      Bytes bytes(old.begin(), old.end());
+      if (edit_array) edit_array(one.case_id, observation.name, &bytes);
+      observation.blob = *writer.AddBlob(bytes);
+    }
+  }
+  for (golden::Observation& observation : content.model_observations) {
+    observation.blob = *writer.AddBlob(golden.BlobBytes(observation.blob));
+  }
+  if (edit_content) edit_content(&content);
+  const Status status = writer.Finish(std::move(content));
+  EXPECT_TRUE(status.has_value()) << status.error().ToString();
+  return out;
+}
+
+// One promotion of a tiny source, made once for all tests: every object that it reaches, in memory.
+struct Fixture {
+  MemoryObjects objects;
+  PromotionParts parts;
+  Hash256 receipt{};
+  std::string error;
+};
+
+// A source's file in memory.
+class OwnedBytes : public ByteSource {
+ public:
+  explicit OwnedBytes(Bytes bytes) : bytes_(std::move(bytes)) {}
+  [[nodiscard]] ByteSpan bytes() const override { return bytes_; }
+
+ private:
+  Bytes bytes_;
+};
+
+struct Acquired {
+  Hash256 id{}, license{};
+  std::vector<convert::SourceFile> files;
+};
+
+// The nodes that an acquisition of these files would write (docs/spec/promotion.md).
+Acquired Acquire(const std::map<std::string, std::string>& files, const ObjectSink& sink) {
+  Acquired acquired;
+  Node tree{
+      "source-tree", cbor::Map{{"schema", "slm.source-tree.v1"}, {"files", files.size()}, {"bytes", 0}}, {}};
+  for (const auto& [path, text] : files) {
+    const Hash256 blob = *sink.put_blob(AsBytes(text));
+    acquired.files.push_back({path, text.size(), blob});
+    const Node file{"source-file",
+                    cbor::Map{{"schema", "slm.source-file.v1"},
+                              {"path", ToBytes(path)},
+                              {"kind", "other"},
+                              {"size", text.size()},
+                              {"blob", blob}},
+                    {}};
+    tree.edges.push_back({"file", *sink.put_node(file)});
+  }
+  const Node license{"license-decision",
+                     cbor::Map{{"schema", "slm.license-decision.v1"},
+                               {"spdx", "MIT"},
+                               {"redistribution", "allowed"},
+                               {"attribution", true},
+                               {"duties", ""},
+                               {"settled_by", "evidence"},
+                               {"evidence", cbor::Array{}},
+                               {"cards_table", Hash256{}},
+                               {"texts_table", Hash256{}}},
+                     {}};
+  acquired.license = *sink.put_node(license);
+  Node acquisition{"acquisition",
+                   cbor::Map{{"schema", "slm.acquisition.v1"},
+                             {"name", "tiny"},
+                             {"revision", "r1"},
+                             {"transport", "directory"},
+                             {"binding", "asserted"},
+                             {"profile", Hash256{}},
+                             {"profile_name", "test"},
+                             {"spdx", "MIT"},
+                             {"redistribution", "allowed"},
+                             {"weights", cbor::Array{"model.safetensors"}},
+                             {"flags", cbor::Array{}},
+                             {"choices", cbor::Array{}}},
+                   {}};
+  acquisition.edges = {{"source-tree", *sink.put_node(tree)}, {"license", acquired.license}};
+  acquired.id = *sink.put_node(acquisition);
+  return acquired;
+}
+
+// An oracle's container that agrees with the candidate: same arrays, the oracle's identities.
+Bytes OracleOf(const golden::Golden& candidate, golden::Mode mode, const Acquired& acquisition) {
+  return Rewrite(candidate,
+                 [&](golden::Content* content) {
+                   content->mode = mode;
+                   content->identities.erase("artifact");
+                   content->source_files.clear();
+                   for (const convert::SourceFile& file : acquisition.files) {
+                     content->source_files.push_back({ToBytes(file.path), file.size, file.blob});
+                   }
+                   content->generator = cbor::Map{{"kind", "oracle"},
+                                                  {"mode", golden::ModeName(mode)},
+                                                  {"cases_sha256", Sha256Of(AsBytes(kCases))}};
+                 },
+                 {});
+}
+
+void Build(Fixture* fixture) {
+  const std::string directory = test::FreshDirectory("verify_test");
+  const std::map<std::string, std::string> files = test::TinySource().Files();
+  const ObjectSink sink = fixture->objects.Sink();
+  const Acquired acquisition = Acquire(files, sink);
+  convert::Source to_convert;
+  to_convert.name = "tiny";
+  to_convert.revision = "r1";
+  to_convert.acquisition = acquisition.id;
+  to_convert.spdx = "MIT";
+  to_convert.files = acquisition.files;
+  to_convert.open = [&files](const convert::SourceFile& file) -> Result<std::unique_ptr<ByteSource>> {
+    return std::make_unique<OwnedBytes>(ToBytes(files.at(file.path)));
+  };
+  const std::string artifact_path = directory + "/model.slm";
+  const auto converted = convert::Convert(to_convert, {}, artifact_path);
+  ASSERT_TRUE(converted.has_value()) << converted.error().ToString();
+  auto artifact = Artifact::OpenFile(artifact_path, slm::Verify::kAllChunks);
+  ASSERT_TRUE(artifact.has_value()) << artifact.error().ToString();
+  const auto candidate = Candidate::Open(*artifact);
+  ASSERT_TRUE(candidate.has_value()) << candidate.error().ToString();
+  const auto cases = ParseCases(kCases);
+  ASSERT_TRUE(cases.has_value()) << cases.error().ToString();
+  Bytes container;
+  ObserveOptions observe;
+  observe.cases_sha256 = Sha256Of(AsBytes(kCases));
+  const Status observed = Observe(**candidate, *cases, observe, [&container](ByteSpan bytes) -> Status {
+    container.insert(container.end(), bytes.begin(), bytes.end());
+    return {};
+  });
+  ASSERT_TRUE(observed.has_value()) << observed.error().ToString();
+
+  for (const Bytes& blob : converted->blobs) (void)*sink.put_blob(blob);
+  for (const Node& node : converted->nodes) (void)*sink.put_node(node);
+  (void)*sink.put_blob((*artifact)->file());
+  const auto golden = golden::Golden::FromBytes(container);
+  ASSERT_TRUE(golden.has_value()) << golden.error().ToString();
+  PromotionParts& parts = fixture->parts;
+  parts.acquisition = acquisition.id;
+  parts.license_decision = acquisition.license;
+  parts.artifact_node = converted->artifact_node;
+  parts.policy_json = ToBytes(PolicyText());
+  parts.cases = ToBytes(kCases);
+  parts.observation_blob = *sink.put_blob(container);
+  for (golden::Mode mode : {golden::Mode::kReference, golden::Mode::kSource}) {
+    parts.evidence_blobs.push_back(*sink.put_blob(OracleOf(**golden, mode, acquisition)));
+  }
+  parts.build.version = "test";
+  const auto promotion = WritePromotion(fixture->objects.Source(), sink, parts);
+  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
+  fixture->receipt = promotion->receipt;
+  std::filesystem::remove_all(directory);
+}
+
+const Fixture& Base() {
+  static const Fixture fixture = [] {
+    Fixture made;
+    Build(&made);
+    return made;
+  }();
+  return fixture;
+}
+
+class VerifyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    objects_ = Base().objects;
+    receipt_ = Base().receipt;
+    ASSERT_NE(receipt_, Hash256{});
+  }
+  Verification Run() {
+    auto result = evidence::Verify(objects_.Source(), receipt_);
+    EXPECT_TRUE(result.has_value()) << result.error().ToString();
+    return *std::move(result);
+  }
+  Node NodeOf(const Hash256& id) { return *DecodeNode(objects_.nodes.at(id)); }
+  Hash256 Child(std::string_view role) { return *NodeOf(receipt_).Child(role); }
+
+  // Puts `forged` in place of `old` and makes every hash above it again, as a forger would.
+  void Replace(const Hash256& old, const Node& forged) {
+    std::map<Hash256, Hash256> moved = {{old, *objects_.Sink().put_node(forged)}};
+    bool again = true;
+    while (again) {
+      again = false;
+      const auto nodes = objects_.nodes;
+      for (const auto& [id, bytes] : nodes) {
+        if (moved.contains(id)) continue;
+        Node node = *DecodeNode(bytes);
+        bool changed = false;
+        for (Edge& edge : node.edges) {
+          const auto to = moved.find(edge.child);
+          if (to == moved.end()) continue;
+          edge.child = to->second;
+          changed = true;
+        }
+        if (!changed) continue;
+        moved[id] = *objects_.Sink().put_node(node);
+        again = true;
+      }
+      // Parents that were moved before a second child of theirs moved point at the old one still.
+      for (auto& [from, to] : moved) {
+        Node node = *DecodeNode(objects_.nodes.at(to));
+        bool changed = false;
+        for (Edge& edge : node.edges) {
+          const auto next = moved.find(edge.child);
+          if (next == moved.end() || next->second == edge.child) continue;
+          edge.child = next->second;
+          changed = true;
+        }
+        if (!changed) continue;
+        to = *objects_.Sink().put_node(node);
+        again = true;
+      }
+    }
+    if (moved.contains(receipt_)) receipt_ = moved.at(receipt_);
+  }
+  static bool HasProblem(const Verification& verification, std::string_view code) {
+    return std::any_of(verification.problems.begin(), verification.problems.end(),
+                       [code](const Problem& problem) { return problem.code == code; });
+  }
+  static ClaimState StateOf(const Verification& verification, std::string_view name) {
+    const Claim* claim = verification.Find(name);
+    return claim == nullptr ? ClaimState::kNotClaimed : claim->state;
+  }
+
+  MemoryObjects objects_;
+  Hash256 receipt_{};
+};
+
+TEST_F(VerifyTest, AnHonestReceiptHolds_ID_07) {
+  const Verification verification = Run();
+  for (const Problem& problem : verification.problems)
+    ADD_FAILURE() << problem.code << " " << problem.field << ": " << problem.what;
+  for (const char* name : {"graph", "source", "license", "conflicts", "artifact", "L0", "L1", "L2", "L3",
+                           "L5", "L6", "L7", "L9", "verdicts"}) {
+    EXPECT_EQ(StateOf(verification, name), ClaimState::kHolds)
+        << name << ": " << verification.Find(name)->detail;
+  }
+  for (const char* name : {"L4", "L8", "L10", "L11", "L12", "truth"}) {
+    EXPECT_EQ(StateOf(verification, name), ClaimState::kNotClaimed) << name;
+  }
+  EXPECT_TRUE(verification.Holds({}));
+  EXPECT_TRUE(verification.Holds({"L5"}));
+  EXPECT_FALSE(verification.Holds({"truth"})) << "a claim that was asked for must hold, not be absent";
+  const std::string text = VerificationToText(verification);
+  EXPECT_NE(text.find("not claimed"), std::string::npos);
+  EXPECT_NE(text.find(kTrustedWithoutProof), std::string::npos);
+}
+
+TEST_F(VerifyTest, TheSameInputGivesTheSameReceipt_ID_03) {
+  const auto again = WritePromotion(objects_.Source(), objects_.Sink(), Base().parts);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->receipt, receipt_);
+}
+
+TEST_F(VerifyTest, WithoutEvidenceNothingAboveL0IsClaimed_LVL_01) {
+  PromotionParts parts = Base().parts;
+  parts.evidence_blobs.clear();
+  const auto promotion = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
+  receipt_ = promotion->receipt;
+  const Verification verification = Run();
+  EXPECT_TRUE(verification.Holds({}));
+  EXPECT_EQ(StateOf(verification, "L0"), ClaimState::kHolds);
+  for (const char* name : {"L1", "L2", "L3", "L5", "L6", "L7", "L9", "truth"}) {
+    EXPECT_EQ(StateOf(verification, name), ClaimState::kNotClaimed) << name;
+  }
+}
+
+// A candidate that computes something else, honestly recorded as failing; then the forger flips it.
+TEST_F(VerifyTest, AFlippedVerdictIsCaught) {
+  const auto golden = golden::Golden::FromBytes(objects_.blobs.at(Base().parts.observation_blob));
+  ASSERT_TRUE(golden.has_value());
+  PromotionParts parts = Base().parts;
+  parts.observation_blob = *objects_.Sink().put_blob(
+      Rewrite(**golden, {}, [](const std::string& case_id, const std::string& name, Bytes* bytes) {
+        if (case_id == "ids" && name == "layers.1.mlp.act") (*bytes)[3] ^= 0x40;
+      }));
+  const auto promotion = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
+  EXPECT_FALSE(promotion->Holds());
+  receipt_ = promotion->receipt;
+  Verification verification = Run();
+  EXPECT_EQ(StateOf(verification, "L5"), ClaimState::kFails);
+  EXPECT_EQ(StateOf(verification, "verdicts"), ClaimState::kHolds) << "it says so itself";
+  EXPECT_NE(verification.Find("L5")->detail.find("layers.1.mlp.act"), std::string::npos);
+
+  for (const std::string_view role : {"comparison", "promotion"}) {
+    const Hash256 id = role == "promotion" ? receipt_ : Child(role);
+    Node node = NodeOf(id);
+    cbor::Map verdicts = *node.metadata.Find("verdicts")->AsMap();
+    verdicts.Set("l5", "pass");
+    node.metadata.Set("verdicts", verdicts);
+    Replace(id, node);
+  }
+  verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "VERDICT-DIFFERS"));
+  EXPECT_EQ(StateOf(verification, "L5"), ClaimState::kFails) << "recomputed, whatever the receipt says";
+  EXPECT_EQ(StateOf(verification, "graph"), ClaimState::kHolds) << "every hash was made again";
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, FlippedNumbersBehindAnUnchangedVerdictAreCaught) {
+  Node node = NodeOf(Child("comparison"));
+  Bytes metrics = objects_.blobs.at(HashOf(node, "blob"));
+  metrics[metrics.size() / 2] ^= 1;
+  node.metadata.Set("blob", *objects_.Sink().put_blob(metrics));
+  Replace(Child("comparison"), node);
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "VERDICT-DIFFERS"));
+}
+
+TEST_F(VerifyTest, AChangedByteOfARawArrayIsCaught_K01) {
+  objects_.blobs.at(Base().parts.observation_blob)[100] ^= 1;
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "FSCK-HASH"));
+  EXPECT_EQ(StateOf(verification, "graph"), ClaimState::kFails);
+  EXPECT_EQ(StateOf(verification, "L0"), ClaimState::kFails);
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, AChangedByteOfANodeIsCaught_K01) {
+  Bytes& bytes = objects_.nodes.at(Child("runtime-build"));
+  bytes[bytes.size() - 1] ^= 1;
+  EXPECT_FALSE(Run().Holds({}));
+}
+
+TEST_F(VerifyTest, AMissingChildIsCaught_K02) {
+  objects_.nodes.erase(Child("tolerance-policy"));
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "GRAPH-MISSING-CHILD"));
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, ARequiredRoleThatWasLeftOutIsCaught_K02) {
+  for (const std::string_view role :
+       {"license-decision", "observation", "artifact", "runtime-build", "case-suite"}) {
+    SetUp();
+    Node node = NodeOf(receipt_);
+    std::erase_if(node.edges, [role](const Edge& edge) { return edge.role == role; });
+    Replace(receipt_, node);
+    const Verification verification = Run();
+    EXPECT_TRUE(HasProblem(verification, "GRAPH-MISSING-CHILD")) << role;
+    EXPECT_FALSE(verification.Holds({})) << role;
+  }
+}
+
+TEST_F(VerifyTest, AMissingBlobIsCaught_K02) {
+  objects_.blobs.erase(Base().parts.evidence_blobs[0]);
+  EXPECT_TRUE(HasProblem(Run(), "GRAPH-MISSING-CHILD"));
+}
+
+TEST_F(VerifyTest, AForgedCycleIsCaughtAndEnds_K03) {
+  // A node that claims its grandparent as its child, under an unchanged id.
+  const Hash256 artifact = Child("artifact");
+  Node node = NodeOf(Child("effective-config"));
+  node.edges.push_back({"family-profile", artifact});
+  objects_.nodes[Child("effective-config")] = EncodeNode(node);
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "GRAPH-CYCLE"));
+  EXPECT_TRUE(HasProblem(verification, "FSCK-HASH"));
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, AnotherPolicyUnderTheReceiptIsCaught_K08) {
+  std::string loose = PolicyText();
+  loose.replace(loose.find("\"version\":1"), 11, "\"version\":2");
+  Node policy = NodeOf(Child("tolerance-policy"));
+  policy.metadata.Set("blob", *objects_.Sink().put_blob(AsBytes(loose)));
+  policy.metadata.Set("version", 2);
+  const Hash256 id = *objects_.Sink().put_node(policy);
+  Node promotion = NodeOf(receipt_);
+  for (Edge& edge : promotion.edges) {
+    if (edge.role == "tolerance-policy") edge.child = id;
+  }
+  Replace(receipt_, promotion);
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "GRAPH-POLICY"));
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, ASwappedPolicyChangesTheNumbers_TOL_03) {
+  std::string other = PolicyText();
+  other.replace(other.find("\"version\":1"), 11, "\"version\":2");
+  Node policy = NodeOf(Child("tolerance-policy"));
+  policy.metadata.Set("blob", *objects_.Sink().put_blob(AsBytes(other)));
+  policy.metadata.Set("version", 2);
+  Replace(Child("tolerance-policy"), policy);  // under the comparison too
+  const Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "VERDICT-DIFFERS")) << "the stored numbers were made under version 1";
+}
+
+TEST_F(VerifyTest, EvidenceOfAnotherSourceIsRefusedAndCaught) {
+  const auto golden = golden::Golden::FromBytes(objects_.blobs.at(Base().parts.evidence_blobs[0]));
+  ASSERT_TRUE(golden.has_value());
+  const Bytes other = Rewrite(
+      **golden,
+      [](golden::Content* content) {
+        content->source_files[0].sha256[0] ^= 1;
+        cbor::Array files;
+        for (const golden::SourceFile& file : content->source_files) {
+          files.emplace_back(cbor::Map{{"path", file.path}, {"sha256", file.sha256}, {"size", file.size}});
+        }
+        content->identities["source"] = Sha256Of(cbor::Encode(files));
+      },
+      {});
+  const auto opened = golden::Golden::FromBytes(other);
+  ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
+  PromotionParts parts = Base().parts;
+  parts.evidence_blobs = {*objects_.Sink().put_blob(other)};
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kGraphSchema);
+  EXPECT_EQ(refused.error().field, AsText(ByteSpan((*opened)->content().source_files[0].path)));
+
+  Node run = NodeOf(Child("oracle-run"));
+  run.metadata.Set("blob", parts.evidence_blobs[0]);
+  run.metadata.Set("envelope_sha256", (*opened)->envelope_sha256());
+  Replace(Child("oracle-run"), run);
+  const Verification verification = Run();
+  EXPECT_FALSE(verification.Holds({}));
+  EXPECT_EQ(StateOf(verification, "verdicts"), ClaimState::kFails);
+}
+
+TEST_F(VerifyTest, EvidenceOfAnotherSuiteIsRefused) {
+  PromotionParts parts = Base().parts;
+  const std::string more = "{\"id\":\"more\",\"ids\":[1]}\n";
+  parts.cases.insert(parts.cases.end(), more.begin(), more.end());
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "cases_sha256");
+}
+
+TEST_F(VerifyTest, ObservationsOfAnotherArtifactAreRefused) {
+  const auto golden = golden::Golden::FromBytes(objects_.blobs.at(Base().parts.observation_blob));
+  ASSERT_TRUE(golden.has_value());
+  PromotionParts parts = Base().parts;
+  parts.observation_blob = *objects_.Sink().put_blob(
+      Rewrite(**golden, [](golden::Content* content) { content->identities["artifact"][0] ^= 1; }, {}));
+  EXPECT_EQ(WritePromotion(objects_.Source(), objects_.Sink(), parts).error().code, ErrorCode::kSlmRoot);
+}
+
+TEST_F(VerifyTest, AConflictWithoutADecisionIsCaught_TPL_06) {
+  PromotionParts parts = Base().parts;
+  Node conflict;
+  conflict.type = "conflict";
+  conflict.metadata = cbor::Map{{"schema", "slm.conflict.v1"},
+                                {"code", "TOK-CONFLICT"},
+                                {"field", "tokenizer"},
+                                {"declarations", cbor::Array{}},
+                                {"acceptable", true}};
+  const Node tree = NodeOf(*NodeOf(Child("acquisition")).Child("source-tree"));
+  conflict.edges.push_back({"file", tree.edges[0].child});
+  parts.conflicts = {*objects_.Sink().put_node(conflict)};
+  const auto promotion = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
+  receipt_ = promotion->receipt;
+  Verification verification = Run();
+  EXPECT_TRUE(HasProblem(verification, "DECISION-NEEDED"));
+  EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kFails);
+
+  Node decision;
+  decision.type = "decision";
+  const Hash256 statement = *objects_.Sink().put_blob(AsBytes("{}"));
+  decision.metadata = cbor::Map{{"schema", "slm.decision.v1"},
+                                {"kind", "tokenizer"},
+                                {"reviewer", "R"},
+                                {"reason", "r"},
+                                {"applies_to", cbor::Array{cbor::Value(parts.conflicts[0])}},
+                                {"choice", "published"},
+                                {"statement", statement}};
+  decision.edges.push_back({"conflict", parts.conflicts[0]});
+  parts.decisions = {*objects_.Sink().put_node(decision)};
+  const auto settled = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_TRUE(settled.has_value());
+  receipt_ = settled->receipt;
+  verification = Run();
+  EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kHolds);
+  EXPECT_TRUE(verification.Holds({}));
+}
+
+TEST_F(VerifyTest, UnknownKeysAndRolesAreCaught_H06) {
+  Node node = NodeOf(Child("backend-profile"));
+  node.metadata.Set("note", "x");
+  Replace(Child("backend-profile"), node);
+  EXPECT_TRUE(HasProblem(Run(), "GRAPH-SCHEMA"));
+  SetUp();
+  Node promotion = NodeOf(receipt_);
+  promotion.edges.push_back({"extra", Child("artifact")});
+  Replace(receipt_, promotion);
+  EXPECT_TRUE(HasProblem(Run(), "GRAPH-SCHEMA"));
+}
+
+TEST_F(VerifyTest, OnlyAPromotionIsAReceipt) {
+  EXPECT_EQ(evidence::Verify(objects_.Source(), Child("artifact")).error().code, ErrorCode::kNodeType);
+  EXPECT_EQ(evidence::Verify(objects_.Source(), Hash256{}).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace slm::evidence

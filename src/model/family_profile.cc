@@ -1,0 +1,164 @@
+#include "model/family_profile.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "codec/sha256.h"
+#include "model/llama_profile_text.h"
+
+namespace slm {
+namespace {
+
+Error FieldError(ErrorCode code, const json::Value& value, std::string message) {
+  return MakeError(code, std::move(message)).At(value.byte_offset()).Field(value.Path());
+}
+
+Result<std::string> TextOf(const json::Value& object, std::string_view key) {
+  const std::optional<json::Value> value = object.Find(key);
+  if (!value) {
+    return Fail(FieldError(ErrorCode::kSchemaMissing, object, "family profile: no " + std::string(key)));
+  }
+  if (!value->is_string())
+    return Fail(FieldError(ErrorCode::kSchemaType, *value, "family profile: not a text"));
+  return std::string(value->string());
+}
+
+Result<std::vector<std::string>> TextsOf(const json::Value& object, std::string_view key) {
+  const std::optional<json::Value> value = object.Find(key);
+  if (!value || !value->is_array()) {
+    return Fail(FieldError(ErrorCode::kSchemaType, object, "family profile: no list " + std::string(key)));
+  }
+  std::vector<std::string> texts;
+  for (const json::Value item : value->children()) {
+    if (!item.is_string())
+      return Fail(FieldError(ErrorCode::kSchemaType, item, "family profile: not a text"));
+    texts.emplace_back(item.string());
+  }
+  return texts;
+}
+
+Result<KeyRule> RuleOf(const json::Value& row) {
+  if (!row.is_object()) return Fail(FieldError(ErrorCode::kSchemaType, row, "family profile: not an object"));
+  KeyRule rule;
+  std::string class_name;
+  for (const json::Value member : row.children()) {
+    const std::string_view name = member.key();
+    if (name == "values") {
+      if (!member.is_array()) return Fail(FieldError(ErrorCode::kSchemaType, member, "values is not a list"));
+      rule.values.emplace();
+      for (const json::Value item : member.children()) rule.values->emplace_back(item.source_text());
+      continue;
+    }
+    std::string* target = name == "key"      ? &rule.key
+                          : name == "class"  ? &class_name
+                          : name == "field"  ? &rule.field
+                          : name == "reason" ? &rule.reason
+                          : name == "source" ? &rule.source
+                                             : nullptr;
+    if (target == nullptr) {
+      return Fail(FieldError(ErrorCode::kSchemaUnknownKey, member, "family profile: unknown key"));
+    }
+    if (!member.is_string()) {
+      return Fail(FieldError(ErrorCode::kSchemaType, member, "family profile: not a text"));
+    }
+    *target = member.string();
+  }
+  const bool consumed = class_name == "consumed";
+  if (consumed) {
+    rule.key_class = KeyRule::Class::kConsumed;
+  } else if (class_name == "sampling") {
+    rule.key_class = KeyRule::Class::kSampling;
+  } else if (class_name == "documentary") {
+    rule.key_class = KeyRule::Class::kDocumentary;
+  } else if (class_name == "unsupported") {
+    rule.key_class = KeyRule::Class::kUnsupported;
+  } else {
+    return Fail(FieldError(ErrorCode::kSchemaValue, row, "family profile: unknown class " + class_name));
+  }
+  const bool needs_values = rule.key_class == KeyRule::Class::kUnsupported;
+  if (rule.key.empty() || consumed == rule.field.empty() || consumed != rule.reason.empty() ||
+      (needs_values && !rule.values)) {
+    return Fail(FieldError(ErrorCode::kSchemaValue, row,
+                           "family profile: a consumed key names its field, any other its reason, "
+                           "an unsupported one its neutral values"));
+  }
+  return rule;
+}
+
+Status RulesOf(const json::Value& root, std::string_view name,
+               std::map<std::string, KeyRule, std::less<>>* rules) {
+  const std::optional<json::Value> rows = root.Find(name);
+  if (!rows || !rows->is_array()) {
+    return Fail(FieldError(ErrorCode::kSchemaType, root, "family profile: no list " + std::string(name)));
+  }
+  for (const json::Value row : rows->children()) {
+    SLM_ASSIGN(KeyRule rule, RuleOf(row));
+    const std::string key = rule.key;
+    if (!rules->emplace(key, std::move(rule)).second) {
+      return Fail(FieldError(ErrorCode::kSchemaValue, row, "family profile: key listed twice: " + key));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FamilyProfile> FamilyProfile::Parse(std::string json_text) {
+  FamilyProfile profile;
+  profile.json_text_ = json_text;
+  profile.hash_ = Sha256Of(AsBytes(json_text));
+  SLM_ASSIGN(const json::Document document, json::Parse(std::move(json_text)));
+  const json::Value root = document.root();
+  if (!root.is_object())
+    return Fail(FieldError(ErrorCode::kSchemaType, root, "family profile: not an object"));
+  SLM_ASSIGN(const std::string schema, TextOf(root, "schema"));
+  if (schema != "slm.family-profile.v1") {
+    return Fail(FieldError(ErrorCode::kSchemaValue, root, "family profile: unknown schema " + schema));
+  }
+  SLM_ASSIGN(profile.family_, TextOf(root, "family"));
+  SLM_ASSIGN(profile.pinned_source_, TextOf(root, "pinned_source"));
+  SLM_ASSIGN(profile.reviewer_, TextOf(root, "reviewer"));
+  const std::optional<json::Value> version = root.Find("version");
+  if (!version || !version->is_number() || !version->AsUint()) {
+    return Fail(FieldError(ErrorCode::kSchemaType, root, "family profile: no version"));
+  }
+  profile.version_ = *version->AsUint();
+  SLM_ASSIGN(profile.architectures_, TextsOf(root, "architectures"));
+  SLM_ASSIGN(profile.model_types_, TextsOf(root, "model_types"));
+  SLM_ASSIGN(profile.behaviour_words_, TextsOf(root, "behaviour_words"));
+  SLM_TRY(RulesOf(root, "config", &profile.config_));
+  SLM_TRY(RulesOf(root, "generation_config", &profile.generation_));
+  return profile;
+}
+
+const FamilyProfile& FamilyProfile::Llama() {
+  static const FamilyProfile* const profile = [] {
+    Result<FamilyProfile> parsed = Parse(std::string(kLlamaProfileText));
+    if (!parsed) std::abort();  // the text is compiled in, and a test parses it
+    return new FamilyProfile(*std::move(parsed));
+  }();
+  return *profile;
+}
+
+const KeyRule* FamilyProfile::ConfigKey(std::string_view key) const {
+  const auto found = config_.find(key);
+  return found == config_.end() ? nullptr : &found->second;
+}
+
+const KeyRule* FamilyProfile::GenerationKey(std::string_view key) const {
+  const auto found = generation_.find(key);
+  return found == generation_.end() ? nullptr : &found->second;
+}
+
+bool FamilyProfile::LooksBehavioural(std::string_view key) const {
+  // A word counts where a part of the name begins with it; parts end at '_', '.' and '-'.
+  for (const std::string& word : behaviour_words_) {
+    for (size_t at = key.find(word); at != std::string_view::npos; at = key.find(word, at + 1)) {
+      if (at == 0 || std::string_view("_.-").find(key[at - 1]) != std::string_view::npos) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace slm

@@ -1,0 +1,127 @@
+#include "tokenizer/aligned_text.h"
+
+#include <utility>
+
+namespace slm::tokenizer {
+namespace {
+
+uint32_t Utf8Length(char32_t scalar) {
+  if (scalar < 0x80) return 1;
+  if (scalar < 0x800) return 2;
+  return scalar < 0x10000 ? 3 : 4;
+}
+
+// The part that Transform rewrites. Leading characters that stand for nothing of the original lie
+// outside, as in the reference.
+std::pair<size_t, size_t> TransformRange(const AlignedText& text) {
+  const size_t size = text.text.size();
+  if (text.original.begin == text.original.end) return {0, 0};
+  for (size_t i = 0; i < size; ++i) {
+    if (text.align[i].begin != text.align[i].end) return {i, size};
+  }
+  return {size, size};
+}
+
+// Occurrence of `pattern` at or after `from`, or npos. An empty pattern matches once at each
+// character's start and at the end.
+size_t FindNext(std::string_view text, std::string_view pattern, size_t from) {
+  if (!pattern.empty()) return text.find(pattern, from);
+  while (from < text.size() && IsContinuation(text[from])) ++from;
+  return from <= text.size() ? from : std::string_view::npos;
+}
+
+}  // namespace
+
+void AppendScalar(std::string* out, char32_t scalar) {
+  const auto push = [out](char32_t byte) { out->push_back(static_cast<char>(static_cast<uint8_t>(byte))); };
+  if (scalar < 0x80) {
+    push(scalar);
+  } else if (scalar < 0x800) {
+    push(0xC0 | (scalar >> 6));
+    push(0x80 | (scalar & 0x3F));
+  } else if (scalar < 0x10000) {
+    push(0xE0 | (scalar >> 12));
+    push(0x80 | ((scalar >> 6) & 0x3F));
+    push(0x80 | (scalar & 0x3F));
+  } else {
+    push(0xF0 | (scalar >> 18));
+    push(0x80 | ((scalar >> 12) & 0x3F));
+    push(0x80 | ((scalar >> 6) & 0x3F));
+    push(0x80 | (scalar & 0x3F));
+  }
+}
+
+void Transform(AlignedText* text, std::span<const Change> changes) {
+  const auto [begin, end] = TransformRange(*text);
+  std::string out(text->text, 0, begin);
+  std::vector<Span> align(text->align.begin(), text->align.begin() + static_cast<ptrdiff_t>(begin));
+  const std::string& old = text->text;
+  size_t replaced = begin;  // next character that a change may replace
+  size_t offset = begin;    // its place for alignment
+  const auto next_size = [&old, &replaced, end = end]() -> size_t {
+    if (replaced >= end) return 0;
+    const size_t size = ReadScalar(old.data() + replaced).n_bytes;
+    replaced += size;
+    return size;
+  };
+  for (const Change& change : changes) {
+    Span origin;
+    if (change.change > 0) {
+      origin = offset < 1 ? Span{text->original.begin, text->original.begin} : text->align[offset - 1];
+    } else {
+      origin =
+          offset < text->align.size() ? text->align[offset] : Span{text->original.end, text->original.end};
+      offset += next_size();
+      for (int32_t i = 0; i < -change.change; ++i) offset += next_size();
+    }
+    AppendScalar(&out, change.scalar);
+    align.insert(align.end(), Utf8Length(change.scalar), origin);
+  }
+  text->text = std::move(out);
+  text->align = std::move(align);
+}
+
+void Prepend(AlignedText* text, std::string_view prefix) {
+  if (text->text.empty()) return;
+  if (prefix.empty()) {  // the reference then puts the first character in again, as a new one
+    const Span nothing = {text->original.begin, text->original.begin};
+    for (uint32_t i = 0; i < ReadScalar(text->text.data()).n_bytes; ++i) text->align[i] = nothing;
+    return;
+  }
+  const Span first = text->align[0];
+  text->text.insert(0, prefix);
+  text->align.insert(text->align.begin(), prefix.size(), first);
+}
+
+Status ReplaceAll(AlignedText* text, std::string_view pattern, std::string_view content) {
+  const std::string& old = text->text;
+  if (old.empty()) return {};
+  size_t found = FindNext(old, pattern, 0);
+  if (found == std::string::npos) return {};
+  std::string out;
+  std::vector<Span> align;
+  out.reserve(old.size());
+  align.reserve(old.size());
+  const auto align_at = [text](size_t i) { return text->align.begin() + static_cast<ptrdiff_t>(i); };
+  size_t last_end = 0;
+  while (found != std::string::npos) {
+    const size_t end = found + pattern.size();
+    out.append(old, last_end, found - last_end);
+    align.insert(align.end(), align_at(last_end), align_at(found));
+    const Span origin = end < 1 ? Span{text->original.begin, text->original.begin} : text->align[end - 1];
+    out.append(content);
+    align.insert(align.end(), content.size(), origin);
+    if (out.size() > kMaxTextBytes) {
+      return Fail(ErrorCode::kLimit, "the normalizer makes the text larger than 1 GiB");
+    }
+    last_end = end;
+    found = FindNext(old, pattern, pattern.empty() ? end + 1 : end);
+  }
+  out.append(old, last_end, old.size() - last_end);
+  align.insert(align.end(), align_at(last_end), text->align.end());
+  text->text = std::move(out);
+  text->align = std::move(align);
+  return {};
+}
+
+}  // namespace slm::tokenizer

@@ -1,0 +1,84 @@
+// Text with its origin: every byte knows which bytes of the original input it came from.
+//
+// The rules for what an inserted, replaced or removed character inherits are those of the pinned
+// reference (tokenizers 0.23.3): they decide the offsets of every token (TOK-12). Plain values, no
+// shared state.
+//
+// Ill-formed bytes (byte API only, TOK-03) stand in the text as an escape: U+DC00 + byte in three
+// bytes, which no well-formed input can hold. ReadScalar understands it.
+#ifndef SLM_TOKENIZER_ALIGNED_TEXT_H_
+#define SLM_TOKENIZER_ALIGNED_TEXT_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace slm::tokenizer {
+
+// Half-open range of bytes.
+struct Span {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+// Bounds (TOK-05). A text that grows beyond the second while it is normalized is refused.
+inline constexpr uint64_t kMaxInputBytes = uint64_t{1} << 28;
+inline constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
+
+struct Scalar {
+  char32_t value;
+  uint32_t n_bytes;
+};
+
+// The scalar whose first byte is at `at`. REQUIRES: well-formed text or an escape.
+[[nodiscard]] inline Scalar ReadScalar(const char* at) {
+  const auto b0 = static_cast<uint8_t>(at[0]);
+  if (b0 < 0x80) return {b0, 1};
+  const char32_t c1 = static_cast<uint8_t>(at[1]) & 0x3Fu;
+  if (b0 < 0xE0) return {((b0 & 0x1Fu) << 6) | c1, 2};
+  const char32_t c2 = static_cast<uint8_t>(at[2]) & 0x3Fu;
+  if (b0 < 0xF0) return {((b0 & 0x0Fu) << 12) | (c1 << 6) | c2, 3};
+  const char32_t c3 = static_cast<uint8_t>(at[3]) & 0x3Fu;
+  return {((b0 & 0x07u) << 18) | (c1 << 12) | (c2 << 6) | c3, 4};
+}
+
+[[nodiscard]] inline bool IsContinuation(char byte) {
+  return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
+}
+[[nodiscard]] inline bool IsEscapedByte(char32_t scalar) {
+  return scalar >= 0xDC80 && scalar <= 0xDCFF;
+}
+
+// Like AppendUtf8, and escapes too.
+void AppendScalar(std::string* out, char32_t scalar);
+
+struct AlignedText {
+  std::string text;
+  std::vector<Span> align;  // one for each byte of text, in bytes of the original input
+  Span original;            // the part of the input that this text stands for
+};
+
+// What becomes of a character: 0 it replaces one, 1 it is new, -n it replaces one and n after it go.
+struct Change {
+  char32_t scalar;
+  int32_t change;
+};
+
+// Rewrites the whole text; every character of it must be replaced or removed by `changes`.
+void Transform(AlignedText* text, std::span<const Change> changes);
+
+// Puts `prefix` in front, aligned with the first character; nothing happens to empty text.
+void Prepend(AlignedText* text, std::string_view prefix);
+
+// Every leftmost occurrence of `pattern` becomes `content`. An empty pattern matches before every
+// character and at the end. LIMIT if the result grows beyond kMaxTextBytes.
+[[nodiscard]] Status ReplaceAll(AlignedText* text, std::string_view pattern, std::string_view content);
+
+}  // namespace slm::tokenizer
+
+#endif  // SLM_TOKENIZER_ALIGNED_TEXT_H_

@@ -1,0 +1,131 @@
+// Decoders: turn the texts of tokens into text. Immutable after loading, any thread may use them.
+//
+// Two ways through the same chain (TOK-11). Decode works on whole lists, as the reference does, and
+// gives what the reference gives, U+FFFD for ill-formed bytes included. A Stage takes tokens as
+// they come and gives bytes, nothing replaced; each Stage belongs to one stream.
+#ifndef SLM_TOKENIZER_DECODER_H_
+#define SLM_TOKENIZER_DECODER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "tokenizer/pre_tokenizer.h"
+
+namespace slm::tokenizer {
+
+// Part of a token on its way through the chain.
+struct Fragment {
+  std::string bytes;
+  bool begins = true;  // the token's first fragment
+  bool ends = true;    // its last one
+};
+
+class DecoderStage {
+ public:
+  virtual ~DecoderStage() = default;
+  // Takes one fragment and appends what can be said now.
+  [[nodiscard]] virtual Status Feed(const Fragment& in, std::vector<Fragment>* out) = 0;
+  // No more fragments: appends what was held back.
+  [[nodiscard]] virtual Status Finish(std::vector<Fragment>* out) = 0;
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  [[nodiscard]] virtual Status Decode(std::vector<std::string>* tokens) const = 0;
+  // Appends the stages of this decoder.
+  virtual void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const = 0;
+};
+
+// The bytes of the alphabet's characters, in one token.
+class ByteLevelDecoder final : public Decoder {
+ public:
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+};
+
+// <0xNN> as bytes; a run of them that is not UTF-8 becomes one U+FFFD for each byte.
+class ByteFallbackDecoder final : public Decoder {
+ public:
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+};
+
+// All tokens as one.
+class FuseDecoder final : public Decoder {
+ public:
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+};
+
+// Takes up to `start` and `stop` times one character off the ends of each token.
+class StripDecoder final : public Decoder {
+ public:
+  StripDecoder(char32_t content, uint64_t start, uint64_t stop)
+      : content_(content), start_(start), stop_(stop) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+
+ private:
+  char32_t content_;
+  uint64_t start_;
+  uint64_t stop_;
+};
+
+// Replaces a literal text in each token.
+class ReplaceDecoder final : public Decoder {
+ public:
+  ReplaceDecoder(std::string pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+
+ private:
+  std::string pattern_;
+  std::string content_;
+};
+
+// The replacement becomes a space; in the first token it vanishes, unless the scheme is never.
+class MetaspaceDecoder final : public Decoder {
+ public:
+  MetaspaceDecoder(char32_t replacement, PrependScheme scheme);
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+
+ private:
+  std::string replacement_;
+  bool drops_in_first_;
+};
+
+class SequenceDecoder final : public Decoder {
+ public:
+  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts) : parts_(std::move(parts)) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+
+ private:
+  std::vector<std::unique_ptr<Decoder>> parts_;
+};
+
+// The byte that a token <0xNN> stands for, as the reference reads it.
+[[nodiscard]] std::optional<uint8_t> ByteOfFallbackToken(std::string_view token);
+
+// `token` with every `pattern` replaced; an empty pattern matches before every character and at the end.
+[[nodiscard]] std::string ReplaceInToken(const std::string& token, const std::string& pattern,
+                                         const std::string& content);
+
+// The refusal where a Strip decoder takes more than there is: the reference panics.
+[[nodiscard]] Status StripFailure(uint64_t stop);
+
+// Ill-formed bytes as U+FFFD, one for each maximal subpart.
+[[nodiscard]] std::string ReplaceIllFormed(std::string_view bytes);
+
+}  // namespace slm::tokenizer
+
+#endif  // SLM_TOKENIZER_DECODER_H_

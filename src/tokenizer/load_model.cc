@@ -1,0 +1,222 @@
+// From JSON to the model.
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/compiled.h"
+#include "tokenizer/schema.h"
+
+namespace slm::tokenizer {
+namespace {
+
+std::string Show(std::string_view token) {
+  constexpr size_t kMax = 60;
+  if (token.size() <= kMax) return "'" + EscapeForDisplay(token) + "'";
+  return "'" + EscapeForDisplay(token.substr(0, kMax)) + "...' (" + std::to_string(token.size()) + " bytes)";
+}
+
+std::unexpected<Error> VocabError(ErrorCode code, uint64_t offset, std::string message) {
+  return Fail(MakeError(code, std::move(message)).At(offset).Field("$.model.vocab"));
+}
+
+// Ids are checked for gaps later, together with the added tokens.
+Result<Vocabulary> LoadVocabulary(json::Value object) {
+  SLM_ASSIGN(const json::Value vocab, Member(object, "vocab"));
+  SLM_TRY(RequireObject(vocab));
+  if (vocab.size() > kMaxTokens) {
+    return VocabError(ErrorCode::kTokLimit, vocab.byte_offset(), "more than 4194304 tokens");
+  }
+  size_t n_bytes = 0;
+  for (const json::Value item : vocab.children()) {
+    if (item.key().size() > kMaxTokenBytes) {
+      return VocabError(ErrorCode::kTokLimit, item.key_byte_offset(),
+                        "token " + Show(item.key()) + " is longer than 64 KiB");
+    }
+    n_bytes += item.key().size();
+  }
+  Vocabulary out;
+  out.Reserve(vocab.size(), n_bytes);
+  for (const json::Value item : vocab.children()) {
+    const auto id = item.is_number() ? item.AsUint() : std::nullopt;
+    if (!id || *id > kMaxTokenId) {
+      return VocabError(ErrorCode::kTokId, item.byte_offset(),
+                        "the id of token " + Show(item.key()) + " is not an integer from 0 to " +
+                            std::to_string(kMaxTokenId));
+    }
+    if (const auto other = out.TextOf(static_cast<uint32_t>(*id))) {
+      return VocabError(
+          ErrorCode::kTokIdDup, item.byte_offset(),
+          "tokens " + Show(*other) + " and " + Show(item.key()) + " have the same id " + std::to_string(*id));
+    }
+    if (!out.Add(item.key(), static_cast<uint32_t>(*id))) {
+      return VocabError(ErrorCode::kJsonDupKey, item.key_byte_offset(), "a token that stands twice");
+    }
+  }
+  return out;
+}
+
+struct MergeText {
+  std::string_view left;
+  std::string_view right;
+};
+
+// "a b" or ["a", "b"]; only the second form can hold spaces.
+Result<MergeText> ReadMerge(json::Value item) {
+  const auto wrong = [&item](std::string message) {
+    return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + " " + std::move(message)));
+  };
+  if (item.is_string()) {
+    const std::string_view text = item.string();
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
+      return wrong("is not two texts with one space between them");
+    }
+    return MergeText{text.substr(0, space), text.substr(space + 1)};
+  }
+  if (!item.is_array() || item.size() != 2) return wrong("is not a pair of texts");
+  const json::Value left = *item.First();
+  const json::Value right = *left.Next();
+  if (!left.is_string() || !right.is_string()) return wrong("is not a pair of texts");
+  return MergeText{left.string(), right.string()};
+}
+
+Result<MergeRule> ResolveMerge(json::Value item, const MergeText& merge, size_t prefix_size,
+                               const Vocabulary& vocabulary) {
+  const auto unknown = [&item](std::string message) {
+    return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + ": " + std::move(message)));
+  };
+  const auto left = vocabulary.Find(merge.left);
+  if (!left) return unknown(Show(merge.left) + " is not in the vocabulary");
+  const auto right = vocabulary.Find(merge.right);
+  if (!right) return unknown(Show(merge.right) + " is not in the vocabulary");
+  if (merge.right.size() < prefix_size) return unknown(Show(merge.right) + " is shorter than the prefix");
+  const std::string joined = std::string(merge.left) + std::string(merge.right.substr(prefix_size));
+  const auto merged = vocabulary.Find(joined);
+  if (!merged) return unknown("the merged token " + Show(joined) + " is not in the vocabulary");
+  return MergeRule{*left, *right, *merged};
+}
+
+Result<std::vector<MergeRule>> LoadMerges(json::Value object, const BpeOptions& bpe,
+                                          const Vocabulary& vocabulary, bool lenient) {
+  SLM_ASSIGN(const json::Value list, ArrayMember(object, "merges"));
+  if (list.size() > kMaxMerges) {
+    return Fail(ErrorAt(ErrorCode::kTokLimit, list, "more than 8388608 merges"));
+  }
+  std::vector<MergeRule> out;
+  out.reserve(list.size());
+  MergeTable seen;
+  seen.Reserve(list.size());
+  std::optional<bool> as_strings;
+  for (const json::Value item : list.children()) {
+    if (as_strings && *as_strings != item.is_string()) {
+      return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + " is not of the form of the others"));
+    }
+    as_strings = item.is_string();
+    // The reference leaves such lines of the old merges.txt out and counts on.
+    if (item.is_string() && item.string().starts_with("#version")) continue;
+    SLM_ASSIGN(const MergeText text, ReadMerge(item));
+    SLM_ASSIGN(const MergeRule rule,
+               ResolveMerge(item, text, bpe.continuing_subword_prefix.size(), vocabulary));
+    if (!seen.Put(rule.left, rule.right, {0, 0}) && !lenient) {
+      return Fail(ErrorAt(ErrorCode::kTokMergeDup, item,
+                          ShortPath(item) + ": the pair " + Show(text.left) + ", " + Show(text.right) +
+                              " stands twice, so its rank is open"));
+    }
+    out.push_back(rule);
+  }
+  return out;
+}
+
+Status CheckDropout(json::Value object) {
+  const auto dropout = OptionalMember(object, "dropout");
+  if (!dropout) return {};
+  const auto value = dropout->is_number() ? dropout->AsDouble() : std::nullopt;
+  if (!value || *value < 0 || *value > 1) {
+    return Fail(ErrorAt(ErrorCode::kTokSchema, *dropout, "dropout must be a number from 0 to 1"));
+  }
+  if (*value > 0) {
+    return Fail(
+        ErrorAt(ErrorCode::kTokDropout, *dropout, "dropout above 0 makes the ids random; set it to null"));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile,
+                                       const LoadOptions& options) {
+  SLM_TRY(RequireKnownKeys(
+      object, {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+               "byte_fallback", "ignore_merges", "vocab", "merges"}));
+  SLM_TRY(CheckDropout(object));
+  BpeOptions bpe;
+  SLM_ASSIGN(bpe.unk_token, OptionalString(object, "unk_token"));
+  SLM_ASSIGN(const std::optional<std::string> prefix, OptionalString(object, "continuing_subword_prefix"));
+  SLM_ASSIGN(const std::optional<std::string> suffix, OptionalString(object, "end_of_word_suffix"));
+  bpe.continuing_subword_prefix = prefix.value_or("");
+  bpe.end_of_word_suffix = suffix.value_or("");
+  SLM_ASSIGN(bpe.fuse_unk, OptionalBool(object, "fuse_unk", false));
+  SLM_ASSIGN(bpe.byte_fallback, OptionalBool(object, "byte_fallback", false));
+  SLM_ASSIGN(bpe.ignore_merges, OptionalBool(object, "ignore_merges", false));
+  SLM_ASSIGN(Vocabulary vocabulary, LoadVocabulary(object));
+  SLM_ASSIGN(const std::vector<MergeRule> merges, LoadMerges(object, bpe, vocabulary, options.lenient));
+  profile->Key("unk_token");
+  if (bpe.unk_token) {
+    profile->String(*bpe.unk_token);
+  } else {
+    profile->Null();
+  }
+  profile->Key("continuing_subword_prefix").String(bpe.continuing_subword_prefix);
+  profile->Key("end_of_word_suffix").String(bpe.end_of_word_suffix);
+  profile->Key("fuse_unk").Bool(bpe.fuse_unk).Key("byte_fallback").Bool(bpe.byte_fallback);
+  profile->Key("ignore_merges").Bool(bpe.ignore_merges);
+  profile->Key("order").String("lowest rank, then leftmost");
+  profile->Key("equal_ranks").String(options.lenient ? "last one counts" : "refused");
+  profile->Key("tokens").Uint(vocabulary.size()).Key("merges").Uint(merges.size());
+  return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary), merges));
+}
+
+// Scores that are not finite are named as such, although Unigram is not run yet.
+Status CheckScores(json::Value object) {
+  const auto vocab = OptionalMember(object, "vocab");
+  if (!vocab || !vocab->is_array()) return {};
+  for (const json::Value item : vocab->children()) {
+    if (!item.is_array() || item.size() != 2) continue;
+    const json::Value score = *item.First()->Next();
+    if (score.is_number() && score.AsDouble()) continue;
+    return Fail(ErrorAt(ErrorCode::kTokScore, score, "a score must be a finite number"));
+  }
+  return {};
+}
+
+// Files of the old form have no type: the reference tries BPE, WordPiece, WordLevel and Unigram.
+std::string_view GuessType(json::Value object) {
+  const auto vocab = object.Find("vocab");
+  if (vocab && vocab->is_object() && object.Find("merges")) return "BPE";
+  if (object.Find("continuing_subword_prefix") && object.Find("max_input_chars_per_word")) return "WordPiece";
+  if (vocab && vocab->is_object() && object.Find("unk_token")) return "WordLevel";
+  if (vocab && vocab->is_array()) return "Unigram";
+  return "";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> LoadModel(json::Value value, json::Writer* profile,
+                                         const LoadOptions& options) {
+  SLM_TRY(RequireObject(value));
+  const auto type = value.Find("type");
+  if (type && !type->is_string()) return Fail(ErrorAt(ErrorCode::kTokSchema, *type, "type must be a string"));
+  const std::string_view name = type ? type->string() : GuessType(value);
+  if (name == "BPE") {
+    profile->BeginObject().Key("type").String("BPE");
+    auto made = LoadBpe(value, profile, options);
+    if (made) profile->EndObject();
+    return made;
+  }
+  if (name == "Unigram") SLM_TRY(CheckScores(value));
+  if (type) return Fail(RefuseType(*type, "model", {"Unigram", "WordPiece", "WordLevel"}));
+  if (name.empty()) return Fail(ErrorAt(ErrorCode::kTokSchema, value, "a model of no known form"));
+  return Fail(ErrorAt(ErrorCode::kTokUnsupported, value,
+                      "$.model: the model " + std::string(name) + " is not run by this version"));
+}
+
+}  // namespace slm::tokenizer

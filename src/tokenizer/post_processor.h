@@ -1,0 +1,81 @@
+// Post-processors: trim offsets and put special tokens around the text (TOK-07: they own those
+// tokens). Immutable after loading, any thread may use them.
+#ifndef SLM_TOKENIZER_POST_PROCESSOR_H_
+#define SLM_TOKENIZER_POST_PROCESSOR_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "tokenizer/encoding.h"
+
+namespace slm::tokenizer {
+
+class PostProcessor {
+ public:
+  virtual ~PostProcessor() = default;
+  // Takes and leaves a list of rows that are joined in the end.
+  [[nodiscard]] virtual Status Process(std::vector<Row>* rows, bool add_special_tokens) const = 0;
+  // Tokens that it adds to one sequence or to a pair.
+  [[nodiscard]] virtual uint64_t n_added(bool is_pair) const = 0;
+  // Ids that it puts before or after a single sequence: who emits BOS and EOS (TPL-05).
+  [[nodiscard]] virtual std::vector<uint32_t> added_ids(bool before_text) const = 0;
+};
+
+// Takes white space at either end of a token out of its offsets.
+class ByteLevelPostProcessor final : public PostProcessor {
+ public:
+  ByteLevelPostProcessor(bool add_prefix_space, bool trim_offsets)
+      : add_prefix_space_(add_prefix_space), trim_offsets_(trim_offsets) {}
+  [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
+  [[nodiscard]] uint64_t n_added(bool) const override { return 0; }
+  [[nodiscard]] std::vector<uint32_t> added_ids(bool) const override { return {}; }
+
+ private:
+  void Trim(Row* row) const;
+  bool add_prefix_space_;
+  bool trim_offsets_;
+};
+
+// The sequences and special tokens in a fixed order.
+class TemplatePostProcessor final : public PostProcessor {
+ public:
+  struct Special {
+    std::vector<uint32_t> ids;
+    std::vector<std::string> tokens;  // as many
+  };
+  struct Element {
+    int sequence = -1;  // 0 or 1, or -1 for a special token
+    uint32_t type_id = 0;
+    size_t special = 0;  // index
+  };
+  // REQUIRES: `single` uses sequence 0 only.
+  TemplatePostProcessor(std::vector<Element> single, std::vector<Element> pair, std::vector<Special> specials)
+      : single_(std::move(single)), pair_(std::move(pair)), specials_(std::move(specials)) {}
+  [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
+  [[nodiscard]] uint64_t n_added(bool is_pair) const override;
+  [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override;
+
+ private:
+  std::vector<Element> single_;
+  std::vector<Element> pair_;
+  std::vector<Special> specials_;
+};
+
+class SequencePostProcessor final : public PostProcessor {
+ public:
+  explicit SequencePostProcessor(std::vector<std::unique_ptr<PostProcessor>> parts)
+      : parts_(std::move(parts)) {}
+  [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
+  [[nodiscard]] uint64_t n_added(bool is_pair) const override;
+  [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override;
+
+ private:
+  std::vector<std::unique_ptr<PostProcessor>> parts_;
+};
+
+}  // namespace slm::tokenizer
+
+#endif  // SLM_TOKENIZER_POST_PROCESSOR_H_

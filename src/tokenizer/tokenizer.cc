@@ -1,0 +1,508 @@
+#include "tokenizer/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/utf8.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/compiled.h"
+
+namespace slm::tokenizer {
+
+struct Tokenizer::Impl {
+  Compiled compiled;
+  bool can_encode_bytes = false;
+  size_t vocab_size = 0;
+};
+
+namespace {
+
+// One input while it is encoded.
+struct Sequence {
+  std::string_view text;    // the input, or the input with ill-formed bytes escaped
+  std::vector<Span> align;  // empty for the input itself
+  uint64_t n_input_bytes;
+};
+
+// Between bytes of the input and its scalar values, as the reference counts.
+class ScalarMap {
+ public:
+  explicit ScalarMap(const Sequence& sequence) : n_bytes_(sequence.n_input_bytes) {
+    const std::string_view text = sequence.text;
+    is_ascii_ = sequence.align.empty() &&
+                std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
+    if (is_ascii_) return;
+    index_.resize(n_bytes_);
+    for (size_t i = 0; i < text.size();) {
+      const uint32_t n = ReadScalar(text.data() + i).n_bytes;
+      const Span span = sequence.align.empty() ? Span{static_cast<uint32_t>(i), static_cast<uint32_t>(i) + n}
+                                               : sequence.align[i];
+      for (uint32_t at = span.begin; at < span.end; ++at) index_[at] = static_cast<uint32_t>(starts_.size());
+      starts_.push_back(span.begin);
+      i += n;
+    }
+  }
+
+  // Bytes that lie outside the input stay as they are.
+  [[nodiscard]] Offsets ToScalars(Offsets bytes) const {
+    const auto begin = IndexOf(bytes.begin);
+    if (!begin) return bytes;
+    if (const auto end = IndexOf(bytes.end)) return {*begin, *end};
+    const auto last = bytes.end == 0 ? std::nullopt : IndexOf(bytes.end - 1);
+    return {*begin, last.value_or(*begin + 1) + 1};
+  }
+  [[nodiscard]] uint64_t ToByte(uint64_t scalar) const {
+    if (is_ascii_) return std::min(scalar, n_bytes_);
+    return scalar < starts_.size() ? starts_[scalar] : n_bytes_;
+  }
+
+ private:
+  [[nodiscard]] std::optional<uint64_t> IndexOf(uint64_t byte) const {
+    if (byte >= n_bytes_) return std::nullopt;
+    return is_ascii_ ? byte : index_[byte];
+  }
+  uint64_t n_bytes_;
+  bool is_ascii_;
+  std::vector<uint32_t> index_;   // scalar that each byte belongs to
+  std::vector<uint32_t> starts_;  // first byte of each scalar
+};
+
+std::vector<std::pair<uint64_t, uint64_t>> OriginOfEachByte(const AlignedText& text) {
+  std::vector<std::pair<uint64_t, uint64_t>> out;
+  out.reserve(text.align.size());
+  for (const Span& span : text.align) out.emplace_back(span.begin, span.end);
+  return out;
+}
+
+// Runs the normalizer on every text piece.
+Status NormalizePieces(const Normalizer* normalizer, PreTokenized* pieces, Trace* trace) {
+  if (normalizer != nullptr) static_cast<void>(pieces->NewBuffer());
+  for (Piece& piece : pieces->pieces()) {
+    if (piece.added != kNoToken) continue;
+    if (normalizer != nullptr) {
+      AlignedText text = pieces->Copy(piece);
+      SLM_TRY(normalizer->Normalize(&text));
+      piece = pieces->Append(text);
+      SLM_TRY(pieces->CheckSize());
+    }
+    if (trace != nullptr) {
+      const AlignedText text = pieces->Copy(piece);
+      trace->segments.push_back(
+          {piece.original.begin, piece.original.end, text.text, OriginOfEachByte(text)});
+    }
+  }
+  return {};
+}
+
+void TraceCuts(const PreTokenized& pieces, const AddedVocabulary& added, bool after_normalizer,
+               Trace* trace) {
+  if (trace == nullptr) return;
+  for (const Piece& piece : pieces.pieces()) {
+    if (piece.added == kNoToken) continue;
+    const AddedToken& token = added.tokens()[piece.added];
+    if (token.normalized != after_normalizer) continue;
+    trace->cuts.push_back({piece.original.begin, piece.original.end, token.id,
+                           std::string(pieces.Text(piece)), after_normalizer});
+  }
+}
+
+Status CutIntoPieces(const Compiled& compiled, const EncodeOptions& options, PreTokenized* pieces,
+                     Trace* trace) {
+  SLM_TRY(compiled.added.Cut(pieces, false, options.special_tokens_as_text));
+  TraceCuts(*pieces, compiled.added, false, trace);
+  SLM_TRY(NormalizePieces(compiled.normalizer.get(), pieces, trace));
+  SLM_TRY(compiled.added.Cut(pieces, true, options.special_tokens_as_text));
+  TraceCuts(*pieces, compiled.added, true, trace);
+  if (compiled.pre_tokenizer != nullptr) SLM_TRY(compiled.pre_tokenizer->Run(pieces));
+  if (trace != nullptr) {
+    for (const Piece& piece : pieces->pieces()) {
+      trace->pre_tokens.push_back({piece.original.begin, piece.original.end, std::string(pieces->Text(piece)),
+                                   piece.added != kNoToken});
+    }
+  }
+  return {};
+}
+
+// The tokens of one piece, with their place in the input.
+Status TokenizePiece(const Compiled& compiled, const PreTokenized& pieces, const Piece& piece,
+                     std::vector<ModelToken>* scratch, std::vector<TokenRow>* out) {
+  const std::string_view text = pieces.Text(piece);
+  if (piece.added != kNoToken) {
+    TokenRow row;
+    row.id = compiled.added.tokens()[piece.added].id;
+    row.text = text;
+    const Span origin = pieces.OriginOf(piece, 0, static_cast<uint32_t>(text.size()));
+    row.bytes = {origin.begin, origin.end};
+    out->push_back(row);
+    return {};
+  }
+  scratch->clear();
+  SLM_TRY(compiled.model->Tokenize(text, scratch));
+  for (const ModelToken& token : *scratch) {
+    TokenRow row;
+    row.id = token.id;
+    row.text = compiled.model->vocabulary().TextOf(token.id).value_or("");
+    if (token.begin == token.end) {
+      row.bytes = {piece.original.begin + token.begin, piece.original.begin + token.end};
+    } else if (token.end > text.size()) {
+      row.bytes = {token.begin, token.end};  // beyond the piece: the reference gives them unmapped
+    } else {
+      const Span origin = pieces.OriginOf(piece, token.begin, token.end);
+      row.bytes = {origin.begin, origin.end};
+    }
+    out->push_back(row);
+  }
+  return {};
+}
+
+void TracePiece(const std::vector<ModelToken>& tokens, uint32_t word, const Compiled& compiled,
+                Trace* trace) {
+  for (const ModelToken& token : tokens) {
+    trace->model_pieces.push_back({word, token.begin, token.end, token.id,
+                                   std::string(compiled.model->vocabulary().TextOf(token.id).value_or(""))});
+  }
+}
+
+// All tokens. With truncation the reference stops once it has enough; from the left it begins at
+// the end. Added tokens count, and do not stop it.
+Result<std::vector<TokenRow>> TokenizePieces(const Compiled& compiled, const PreTokenized& pieces,
+                                             const Truncation* limit, Trace* trace) {
+  const std::vector<Piece>& list = pieces.pieces();
+  std::vector<std::vector<TokenRow>> reversed;  // only from the left
+  std::vector<TokenRow> out;
+  std::vector<ModelToken> scratch;
+  const bool from_left = limit != nullptr && limit->direction == Direction::kLeft;
+  uint64_t n_tokens = 0;
+  for (size_t k = 0; k < list.size(); ++k) {
+    const size_t index = from_left ? list.size() - 1 - k : k;
+    const size_t before = out.size();
+    SLM_TRY(TokenizePiece(compiled, pieces, list[index], &scratch, &out));
+    for (size_t i = before; i < out.size(); ++i) out[i].word = static_cast<uint32_t>(k);
+    if (trace != nullptr && list[index].added == kNoToken) {
+      TracePiece(scratch, static_cast<uint32_t>(index), compiled, trace);
+    }
+    n_tokens += out.size() - before;
+    if (from_left) {
+      reversed.push_back(std::move(out));
+      out.clear();
+    }
+    if (limit != nullptr && list[index].added == kNoToken && n_tokens >= limit->max_length) break;
+  }
+  // Words are counted among the pieces that are left.
+  for (size_t k = reversed.size(); k-- > 0;) {
+    for (TokenRow& row : reversed[k]) {
+      row.word = static_cast<uint32_t>(reversed.size() - 1 - k);
+      out.push_back(row);
+    }
+  }
+  return out;
+}
+
+// Offsets that were trimmed, which is done in scalars, in bytes again.
+void FinishRow(const std::vector<ScalarMap>& maps, Row* row) {
+  const auto finish = [&maps](Row* one) {
+    for (TokenRow& token : one->tokens) {
+      if (!token.trimmed) continue;
+      const ScalarMap& map = maps[token.sequence];
+      token.bytes = {map.ToByte(token.scalars.begin), map.ToByte(token.scalars.end)};
+    }
+  };
+  finish(row);
+  for (Row& part : row->overflowing) finish(&part);
+}
+
+Encoding ToEncoding(const Row& row, bool token_texts) {
+  Encoding out;
+  for (const TokenRow& token : row.tokens) {
+    out.ids.push_back(token.id);
+    out.byte_offsets.emplace_back(token.bytes.begin, token.bytes.end);
+    out.scalar_offsets.emplace_back(token.scalars.begin, token.scalars.end);
+    out.special_mask.push_back(token.special);
+    out.attention_mask.push_back(token.attention);
+    out.word_ids.push_back(token.word);
+    out.type_ids.push_back(token.type_id);
+    if (token_texts) out.tokens.emplace_back(token.text);
+  }
+  for (const Row& part : row.overflowing) out.overflowing.push_back(ToEncoding(part, token_texts));
+  return out;
+}
+
+Status CheckText(std::string_view text) {
+  if (text.size() > kMaxInputBytes) return Fail(ErrorCode::kLimit, "text longer than 256 MiB");
+  if (const auto fault = FindUtf8Fault(text)) {
+    return Fail(MakeError(ErrorCode::kUtf8, "the text is not well-formed UTF-8: " +
+                                                std::to_string(fault->length) + " bad byte(s)")
+                    .At(fault->byte_offset));
+  }
+  return {};
+}
+
+Result<Encoding> EncodeSequences(const Compiled& compiled, std::vector<Sequence> sequences,
+                                 const EncodeOptions& options, Trace* trace) {
+  const Truncation* truncation = options.truncation && compiled.truncation ? &*compiled.truncation : nullptr;
+  std::vector<PreTokenized> pieces;  // token texts view into these
+  std::vector<ScalarMap> maps;
+  std::vector<Row> rows;
+  pieces.reserve(sequences.size());
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    maps.emplace_back(sequences[i]);
+    pieces.emplace_back(sequences[i].text, std::move(sequences[i].align));
+    SLM_TRY(CutIntoPieces(compiled, options, &pieces[i], trace));
+    const bool unlimited =
+        truncation == nullptr || (truncation->strategy == Truncation::Strategy::kOnlySecond && i == 0);
+    SLM_ASSIGN(std::vector<TokenRow> tokens,
+               TokenizePieces(compiled, pieces[i], unlimited ? nullptr : truncation, trace));
+    for (TokenRow& token : tokens) {
+      token.type_id = static_cast<uint32_t>(i);
+      token.sequence = static_cast<uint32_t>(i);
+      token.scalars = maps[i].ToScalars(token.bytes);
+    }
+    rows.push_back(Row{std::move(tokens), {}});
+  }
+  if (truncation != nullptr) {
+    const uint64_t n_added = options.add_special_tokens && compiled.post_processor != nullptr
+                                 ? compiled.post_processor->n_added(rows.size() > 1)
+                                 : 0;
+    if (n_added > truncation->max_length) {
+      return Fail(MakeError(ErrorCode::kTokSchema, "max_length is below the " + std::to_string(n_added) +
+                                                       " tokens that the post-processor adds")
+                      .Field("$.truncation.max_length"));
+    }
+    SLM_TRY(Truncate(&rows, *truncation, truncation->max_length - n_added));
+  }
+  if (compiled.post_processor != nullptr)
+    SLM_TRY(compiled.post_processor->Process(&rows, options.add_special_tokens));
+  Row joined;
+  for (const Row& row : rows) Join(&joined, row);
+  FinishRow(maps, &joined);
+  if (options.padding && compiled.padding) Pad(&joined, *compiled.padding);
+  return ToEncoding(joined, options.token_texts);
+}
+
+// Ill-formed bytes as escapes, with the alignment that this needs.
+Sequence EscapeIllFormed(std::string_view bytes, std::string* storage) {
+  Sequence out = {.text = bytes, .align = {}, .n_input_bytes = bytes.size()};
+  if (!FindUtf8Fault(bytes)) return out;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const auto fault = FindUtf8Fault(bytes.substr(at));
+    const size_t well_formed_end = fault ? at + fault->byte_offset : bytes.size();
+    while (at < well_formed_end) {
+      const uint32_t n = ReadScalar(bytes.data() + at).n_bytes;
+      storage->append(bytes.substr(at, n));
+      out.align.insert(out.align.end(), n, Span{static_cast<uint32_t>(at), static_cast<uint32_t>(at + n)});
+      at += n;
+    }
+    for (size_t i = 0; fault && i < fault->length; ++i, ++at) {
+      AppendScalar(storage, 0xDC00u + static_cast<uint8_t>(bytes[at]));
+      out.align.insert(out.align.end(), 3, Span{static_cast<uint32_t>(at), static_cast<uint32_t>(at + 1)});
+    }
+  }
+  out.text = *storage;
+  return out;
+}
+
+bool HasByteAlphabet(const Vocabulary& vocabulary) {
+  return std::all_of(ByteAlphabet().begin(), ByteAlphabet().end(), [&vocabulary](char32_t scalar) {
+    std::string text;
+    AppendScalar(&text, scalar);
+    return vocabulary.Find(text).has_value();
+  });
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::~Tokenizer() = default;
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string json_text,
+                                                             const LoadOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  SLM_ASSIGN(impl->compiled, Compile(std::move(json_text), options));
+  const Vocabulary& vocabulary = impl->compiled.model->vocabulary();
+  impl->can_encode_bytes =
+      impl->compiled.is_byte_level ? HasByteAlphabet(vocabulary) : impl->compiled.model->has_byte_tokens();
+  impl->vocab_size = vocabulary.size() == 0 ? 0 : size_t{vocabulary.max_id()} + 1;
+  for (const AddedToken& token : impl->compiled.added.tokens()) {
+    impl->vocab_size = std::max(impl->vocab_size, size_t{token.id} + 1);
+  }
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
+}
+
+Result<Encoding> Tokenizer::Encode(std::string_view utf8, const EncodeOptions& options, Trace* trace) const {
+  SLM_TRY(CheckText(utf8));
+  return EncodeSequences(impl_->compiled, {Sequence{utf8, {}, utf8.size()}}, options, trace);
+}
+
+Result<Encoding> Tokenizer::EncodePair(std::string_view first, std::string_view second,
+                                       const EncodeOptions& options) const {
+  SLM_TRY(CheckText(first));
+  SLM_TRY(CheckText(second));
+  return EncodeSequences(impl_->compiled,
+                         {Sequence{first, {}, first.size()}, Sequence{second, {}, second.size()}}, options,
+                         nullptr);
+}
+
+Result<Encoding> Tokenizer::EncodeBytes(ByteSpan bytes, const EncodeOptions& options) const {
+  if (!impl_->can_encode_bytes) {
+    return Fail(ErrorCode::kTokByteApi, "this tokenizer has no tokens for all bytes; use the text API");
+  }
+  if (bytes.size() > kMaxInputBytes) return Fail(ErrorCode::kLimit, "input longer than 256 MiB");
+  std::string storage;
+  Sequence sequence = EscapeIllFormed(AsText(bytes), &storage);
+  return EncodeSequences(impl_->compiled, {std::move(sequence)}, options, nullptr);
+}
+
+bool Tokenizer::can_encode_bytes() const {
+  return impl_->can_encode_bytes;
+}
+size_t Tokenizer::vocab_size() const {
+  return impl_->vocab_size;
+}
+const std::string& Tokenizer::profile_json() const {
+  return impl_->compiled.profile_json;
+}
+
+std::optional<uint32_t> Tokenizer::TokenToId(std::string_view token) const {
+  if (const AddedToken* added = impl_->compiled.added.FindContent(token)) return added->id;
+  return impl_->compiled.model->vocabulary().Find(token);
+}
+
+Result<std::string> Tokenizer::IdToToken(uint32_t id) const {
+  if (const AddedToken* added = impl_->compiled.added.FindId(id)) return added->content;
+  if (const auto text = impl_->compiled.model->vocabulary().TextOf(id)) return std::string(*text);
+  return Fail(ErrorCode::kTokUnknownId, "no token has the id " + std::to_string(id));
+}
+
+bool Tokenizer::IsSpecial(uint32_t id) const {
+  const AddedToken* added = impl_->compiled.added.FindId(id);
+  return added != nullptr && added->special;
+}
+
+std::vector<uint32_t> Tokenizer::prefix_ids() const {
+  const PostProcessor* processor = impl_->compiled.post_processor.get();
+  return processor == nullptr ? std::vector<uint32_t>{} : processor->added_ids(true);
+}
+
+std::vector<uint32_t> Tokenizer::suffix_ids() const {
+  const PostProcessor* processor = impl_->compiled.post_processor.get();
+  return processor == nullptr ? std::vector<uint32_t>{} : processor->added_ids(false);
+}
+
+std::vector<std::string> Tokenizer::added_token_texts() const {
+  std::vector<std::string> out;
+  for (const AddedToken& token : impl_->compiled.added.tokens()) out.push_back(token.content);
+  return out;
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> Tokenizer::AdjacentParts() const {
+  return impl_->compiled.model->AdjacentParts();
+}
+
+// Decoding.
+
+struct DecodeStream::State {
+  std::vector<std::unique_ptr<DecoderStage>> stages;
+  bool skip_special = false;
+  bool join_with_space = false;  // no decoder
+  bool any_token = false;
+  std::string pending;  // an incomplete character
+
+  // Sends `fragments` through the stages from `first` on and collects the bytes.
+  Status Run(std::vector<Fragment> fragments, size_t first) {
+    for (size_t i = first; i < stages.size(); ++i) {
+      std::vector<Fragment> next;
+      for (const Fragment& fragment : fragments) SLM_TRY(stages[i]->Feed(fragment, &next));
+      fragments = std::move(next);
+    }
+    for (const Fragment& fragment : fragments) pending += fragment.bytes;
+    return {};
+  }
+  Status RunToken(std::string token) {
+    if (join_with_space && any_token) pending += ' ';
+    any_token = true;
+    return Run({Fragment{std::move(token), true, true}}, 0);
+  }
+  Status RunFinish() {
+    for (size_t i = 0; i < stages.size(); ++i) {
+      std::vector<Fragment> last;
+      SLM_TRY(stages[i]->Finish(&last));
+      SLM_TRY(Run(std::move(last), i + 1));
+    }
+    return {};
+  }
+};
+
+namespace {
+
+// The text that decoding uses; nothing for an unknown id.
+std::optional<std::string> DecodingText(const Compiled& compiled, uint32_t id) {
+  if (const AddedToken* added = compiled.added.FindId(id)) return added->pattern;
+  if (const auto text = compiled.model->vocabulary().TextOf(id)) return std::string(*text);
+  return std::nullopt;
+}
+
+Result<std::string> DecodeVisible(const Compiled& compiled, const std::vector<uint32_t>& ids) {
+  std::vector<std::string> tokens;
+  for (const uint32_t id : ids) {
+    auto text = DecodingText(compiled, id);
+    if (!text || compiled.added.IsSpecialText(*text)) continue;
+    tokens.push_back(*std::move(text));
+  }
+  if (compiled.decoder != nullptr) SLM_TRY(compiled.decoder->Decode(&tokens));
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && compiled.decoder == nullptr) out += ' ';
+    out += tokens[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+DecodeStream::DecodeStream(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
+    : tokenizer_(std::move(tokenizer)), state_(std::make_unique<State>()) {
+  const Compiled& compiled = tokenizer_->impl_->compiled;
+  state_->skip_special = skip_special;
+  state_->join_with_space = compiled.decoder == nullptr;
+  if (compiled.decoder != nullptr) compiled.decoder->MakeStages(&state_->stages);
+}
+DecodeStream::~DecodeStream() = default;
+
+Result<std::string> DecodeStream::Push(uint32_t id) {
+  const Compiled& compiled = tokenizer_->impl_->compiled;
+  auto text = DecodingText(compiled, id);
+  if (!text) return Fail(ErrorCode::kTokUnknownId, "no token has the id " + std::to_string(id));
+  if (!state_->skip_special || !compiled.added.IsSpecialText(*text))
+    SLM_TRY(state_->RunToken(*std::move(text)));
+  const size_t n_ready = state_->pending.size() - IncompleteUtf8Suffix(state_->pending);
+  std::string out = state_->pending.substr(0, n_ready);
+  state_->pending.erase(0, n_ready);
+  return out;
+}
+
+Result<std::string> DecodeStream::Finish() {
+  SLM_TRY(state_->RunFinish());
+  return std::move(state_->pending);
+}
+
+Result<std::string> Tokenizer::Decode(const std::vector<uint32_t>& ids, DecodeMode mode) const {
+  if (mode == DecodeMode::kVisible) return DecodeVisible(impl_->compiled, ids);
+  // The stream needs an owner; this one owns nothing and ends before the call does.
+  DecodeStream stream(std::shared_ptr<const Tokenizer>(std::shared_ptr<const Tokenizer>(), this), false);
+  std::string bytes;
+  for (const uint32_t id : ids) {
+    auto piece = stream.Push(id);
+    if (!piece && mode == DecodeMode::kDiagnostic) {
+      bytes += "\x1A" + std::to_string(id) + "\x1A";
+      continue;
+    }
+    if (!piece) return Fail(std::move(piece).error());
+    bytes += *piece;
+  }
+  SLM_ASSIGN(const std::string rest, stream.Finish());
+  bytes += rest;
+  return mode == DecodeMode::kDiagnostic ? EscapeForDisplay(bytes) : bytes;
+}
+
+}  // namespace slm::tokenizer

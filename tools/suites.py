@@ -1,0 +1,159 @@
+"""The suites of `./dev test`, in the order in which they are cheapest to fail.
+
+Each suite is a function that raises or returns; what it prints goes to build/logs/NAME.log and, if
+it fails, to the terminal. A line `not-run: ...` in a log counts as a suite whose data is absent.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+JOBS = str(os.cpu_count() or 2)
+Suite = Callable[["Context"], None]
+
+
+class Failed(Exception):
+    """A suite did not pass."""
+
+
+class Context:
+    """Where things are, and one log for each suite."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+        self.build = root / "build"
+        self.slm = self.build / "release" / "apps" / "slm" / "slm"
+        self.logs = self.build / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.log: pathlib.Path | None = None
+
+    def run(self, command: list[str], env: dict[str, str] | None = None) -> None:
+        assert self.log is not None
+        with open(self.log, "ab") as log:
+            log.write(("$ " + " ".join(command) + "\n").encode())
+            log.flush()
+            done = subprocess.run(command, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                  env=dict(os.environ, **(env or {})), check=False)
+        if done.returncode != 0:
+            raise Failed(f"exit {done.returncode}: {' '.join(command)}")
+
+    def python(self, script: str, *arguments: str) -> None:
+        self.run([sys.executable, str(self.root / script), *arguments])
+
+    def preset(self, name: str, *targets: str) -> None:
+        if not (self.build / name / "build.ninja").exists():
+            self.run(["cmake", "--preset", name])
+        self.run(["cmake", "--build", str(self.build / name), "-j", JOBS, *(["--target", *targets] if targets else [])])
+
+    def ctest(self, preset: str, *arguments: str) -> None:
+        self.run(["ctest", "--test-dir", str(self.build / preset), "-j", JOBS, "--output-on-failure",
+                  "--no-tests=error", *arguments])
+
+
+def sources(context: Context, *suffixes: str) -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "src", "apps", "tests", "tools", "bench", "fuzz"],
+                            cwd=context.root, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [f for f in listed if f.endswith(suffixes)]
+
+
+def style(context: Context) -> None:
+    context.python("tools/check_layers.py")
+    context.python("tools/gen_errors.py", "--check")
+    context.run(["clang-format-22", "--dry-run", "--Werror", *sources(context, ".cc", ".h")])
+
+
+def build_release(context: Context) -> None:
+    context.preset("release", "slm")
+
+
+def build_clang(context: Context) -> None:
+    context.preset("dev")
+    context.ctest("dev")
+
+
+def build_gcc(context: Context) -> None:
+    context.preset("gcc")
+    context.ctest("gcc")
+
+
+def build_asan(context: Context) -> None:
+    context.preset("asan")
+    context.ctest("asan", "-LE", "slow")
+
+
+def tidy(context: Context) -> None:
+    files = [f for f in sources(context, ".cc") if f.startswith(("src/", "apps/")) and not f.endswith("_test.cc")]
+    context.run(["run-clang-tidy-22", "-quiet", "-j", JOBS, "-p", str(context.build / "dev"), *files])
+
+
+def chat_goldens(context: Context) -> None:
+    context.python("tests/chat/goldens_test.py", str(context.slm))
+
+
+def reproducible(context: Context) -> None:
+    context.python("tests/build/reproducible_test.py")
+
+
+SUITES: dict[str, Suite] = {
+    "style": style,
+    "release-build": build_release,
+    "unit-clang": build_clang,
+    "chat-goldens": chat_goldens,
+    "unit-gcc": build_gcc,
+    "unit-asan": build_asan,
+    "tidy": tidy,
+    "reproducible-build": reproducible,
+}
+LONG: dict[str, Suite] = {}
+
+
+def unit_counts(log: str) -> str:
+    found = re.findall(r"\d+% tests passed, (\d+) tests failed out of (\d+)", log)
+    return f" ({int(found[-1][1]) - int(found[-1][0])} of {found[-1][1]} cases)" if found else ""
+
+
+def run_suite(context: Context, name: str, suite: Suite) -> tuple[bool, list[str]]:
+    context.log = context.logs / f"{name}.log"
+    context.log.unlink(missing_ok=True)
+    context.log.touch()
+    started = time.monotonic()
+    try:
+        suite(context)
+        fault = None
+    except (Failed, OSError) as error:
+        fault = str(error)
+    text = context.log.read_text(errors="replace")
+    seconds = time.monotonic() - started
+    print(f"{'passed' if fault is None else 'FAILED':7} {name:20} {seconds:6.1f} s{unit_counts(text)}", flush=True)
+    if fault is not None:
+        print(f"  {fault}\n  ---- the end of {context.log.relative_to(context.root)} ----")
+        print("\n".join("  " + line for line in text.splitlines()[-60:]), flush=True)
+    return fault is None, sorted(set(re.findall(r"not-run: .*", text)))
+
+
+def main(root: pathlib.Path, args: argparse.Namespace) -> int:
+    context = Context(root)
+    chosen = dict(SUITES, **(LONG if args.all else {}))
+    if args.only:
+        unknown = [name for name in args.only if name not in SUITES | LONG]
+        if unknown:
+            print(f"no suite {unknown[0]}; there are: {' '.join(SUITES | LONG)}", file=sys.stderr)
+            return 2
+        chosen = {name: (SUITES | LONG)[name] for name in args.only}
+    started = time.monotonic()
+    n_failed = 0
+    not_run: list[str] = []
+    for name, suite in chosen.items():
+        passed, missing = run_suite(context, name, suite)
+        n_failed += not passed
+        not_run += missing
+    for line in not_run:
+        print(line)
+    print(f"all suites took {(time.monotonic() - started) / 60:.1f} minutes")
+    print(f"{len(chosen) - n_failed} passed, {n_failed} failed")
+    print(f"not-run: {len(not_run)}")
+    return 1 if n_failed or (not_run and os.environ.get("CI") == "true") else 0
