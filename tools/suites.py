@@ -7,6 +7,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -29,7 +30,29 @@ class Context:
         self.slm = self.build / "release" / "apps" / "slm" / "slm"
         self.logs = self.build / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
+        self.made: set[pathlib.Path] = set()
         self.log: pathlib.Path | None = None
+        self.models = {
+            "slm-demo": root / "models" / "slm-demo",
+            "stories260k": root.parent / "shared" / "models" / "stories260k" / "hf",
+            "smollm2": self.build / "models" / "smollm2-135m-instruct",
+        }
+
+    def artifact(self, name: str) -> pathlib.Path:
+        """The model as converted by this build; made once a run."""
+        out = self.build / "artifacts" / f"{name}.slm"
+        if out not in self.made:
+            out.parent.mkdir(exist_ok=True)
+            store = self.build / "artifacts" / f"{name}.store"
+            self.run([str(self.slm), "--store", str(store), "convert", str(self.models[name]), "-o", str(out)])
+            shutil.rmtree(store)
+            self.made.add(out)
+        return out
+
+    def not_run(self, what: str) -> None:
+        assert self.log is not None
+        with open(self.log, "a", encoding="utf-8") as log:
+            log.write(f"not-run: {what}\n")
 
     def run(self, command: list[str], env: dict[str, str] | None = None) -> None:
         assert self.log is not None
@@ -68,21 +91,22 @@ def style(context: Context) -> None:
 
 def build_release(context: Context) -> None:
     context.preset("release", "slm")
+    context.python("tests/mutants/build.py", "--build-dir", str(context.build / "release"))
 
 
-def build_clang(context: Context) -> None:
+def unit_clang(context: Context) -> None:
     context.preset("dev")
     context.ctest("dev")
 
 
-def build_gcc(context: Context) -> None:
+def unit_gcc(context: Context) -> None:
     context.preset("gcc")
     context.ctest("gcc")
 
 
-def build_asan(context: Context) -> None:
+def unit_asan(context: Context) -> None:
     context.preset("asan")
-    context.ctest("asan", "-LE", "slow")
+    context.ctest("asan")
 
 
 def tidy(context: Context) -> None:
@@ -90,25 +114,109 @@ def tidy(context: Context) -> None:
     context.run(["run-clang-tidy-22", "-quiet", "-j", JOBS, "-p", str(context.build / "dev"), *files])
 
 
+def independent(context: Context) -> None:
+    for script in ("p0cbor_test.py", "golden_read_test.py", "slm_inspect_test.py"):
+        context.python(f"independent/{script}")
+    for name, source in context.models.items():
+        if not source.exists():
+            context.not_run(f"independent inspector on {name}: its source directory is absent")
+            continue
+        artifact = context.artifact(name)
+        context.python("tests/model/inspectors_agree.py", str(context.slm), str(artifact), str(source))
+
+
 def chat_goldens(context: Context) -> None:
     context.python("tests/chat/goldens_test.py", str(context.slm))
+
+
+def tokenizer_fuzz(context: Context) -> None:
+    python = context.build / "env" / "tools" / "bin" / "python"
+    models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
+    for name, source in context.models.items():
+        if source.exists():
+            models.append(str(source / "tokenizer.json"))
+        else:
+            context.not_run(f"tokenizer fuzzing on {name}: its source directory is absent")
+    context.run([str(python), str(context.root / "tests/tokenizer/fuzz_against_reference.py"), "--slm",
+                 str(context.slm), "--strings", "3000", "--seed", "3", *models])
+
+
+def promote(context: Context) -> None:
+    for name, source in context.models.items():
+        context.python("tests/promote/promote_test.py", "--slm", str(context.slm), "--model", name,
+                       "--source", str(source))
+
+
+def mutants(context: Context) -> None:
+    vectors = context.root / "vectors" / "slm-demo"
+    evidence = [part for mode in ("reference", "source", "truth")
+                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
+    store = context.build / "mutants" / "store"
+    context.run([str(context.slm), "--store", str(store), "mutate", str(context.models["slm-demo"]), "--cases",
+                 str(vectors / "cases.jsonl"), *evidence, "--policy",
+                 str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--seed", "7"])
+
+
+def heldout(context: Context) -> None:
+    context.python("tools/train_demo_model/grammar.py", "check")
+    context.python("tests/model/heldout_test.py", "--slm", str(context.slm))
+
+
+def bits(context: Context) -> None:
+    context.preset("dev", "slm_bits_libraries")
+    base = [str(context.root / "tests/bits/run_bits.py"), "--source", str(context.root), "--cxx", "g++",
+            "--cxx", "clang++-22"]
+    for module in ("model", "slm_file", "codec", "base"):
+        base += ["--lib", str(context.build / "dev" / "src" / module / f"libslm_{module}.a")]
+    work = context.build / "bits"
+    work.mkdir(exist_ok=True)
+    small = [str(context.artifact(name)) for name in ("slm-demo", "stories260k") if context.models[name].exists()]
+    if len(small) < 2:
+        context.not_run("bits on stories260k: its source directory is absent")
+    context.run([sys.executable, *base, "--work", str(work), *small])
+    if context.models["smollm2"].exists():
+        context.run([sys.executable, *base, "--work", str(work), "--two", "--prompts", "3",
+                     str(context.artifact("smollm2"))])
 
 
 def reproducible(context: Context) -> None:
     context.python("tests/build/reproducible_test.py")
 
 
+def documents(context: Context) -> None:
+    context.python("tools/conformance.py", "--check")
+
+
 SUITES: dict[str, Suite] = {
     "style": style,
+    "documents": documents,
     "release-build": build_release,
-    "unit-clang": build_clang,
     "chat-goldens": chat_goldens,
-    "unit-gcc": build_gcc,
-    "unit-asan": build_asan,
+    "tokenizer-fuzz": tokenizer_fuzz,
+    "promote": promote,
+    "mutants": mutants,
+    "heldout": heldout,
+    "independent": independent,
+    "unit-clang": unit_clang,
+    "bits": bits,
+    "unit-gcc": unit_gcc,
+    "unit-asan": unit_asan,
     "tidy": tidy,
     "reproducible-build": reproducible,
 }
-LONG: dict[str, Suite] = {}
+
+
+def long_retrain(context: Context) -> None:
+    context.python("tests/model/retrain_test.py")
+
+
+def long_acquire(context: Context) -> None:
+    context.preset("dev", "slm_acquire_test")
+    context.run([str(context.build / "dev/src/acquire/slm_acquire_test"), "--gtest_filter=AcquisitionMemoryTest.*"],
+                env={"SLM_TEST_ALL": "1"})
+
+
+LONG: dict[str, Suite] = {"retrain": long_retrain, "acquire-5gb": long_acquire}
 
 
 def unit_counts(log: str) -> str:

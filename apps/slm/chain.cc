@@ -85,23 +85,26 @@ std::vector<uint32_t> IdsOf(const cbor::Map& map, std::string_view key) {
   return ids;
 }
 
-// The oracle's own finding, then our search on the two files; the shorter text is kept.
+// The difference that the oracle found, if it found one.
+std::optional<TokenizerConflict> OracleFinding(const cbor::Map& tokenizer) {
+  const cbor::Value* finding = tokenizer.Find("first_difference");
+  if (finding == nullptr || finding->AsMap() == nullptr) return std::nullopt;
+  const cbor::Value* text = finding->AsMap()->Find("text");
+  if (text == nullptr || text->AsByteString() == nullptr) return std::nullopt;
+  return TokenizerConflict{std::string(AsText(*text->AsByteString())),
+                           IdsText(IdsOf(*finding->AsMap(), "published_ids")),
+                           IdsText(IdsOf(*finding->AsMap(), "effective_ids")),
+                           {}};
+}
+
+// The oracle's own finding, then our search on the two files; the shorter text is kept. Evidence of a
+// large tokenizer holds the effective file's hash alone: then the oracle's finding is what there is.
 Result<std::optional<TokenizerConflict>> FindTokenizerConflict(const golden::Golden& evidence,
                                                                const tokenizer::Tokenizer& published) {
+  std::optional<TokenizerConflict> found = OracleFinding(evidence.content().tokenizer);
   const golden::Attachment* attachment = evidence.FindAttachment("effective-tokenizer.json");
-  if (attachment == nullptr) return std::nullopt;
+  if (attachment == nullptr) return found;
   const ByteSpan effective_json = evidence.BlobBytes(attachment->blob);
-  std::optional<TokenizerConflict> found;
-  const cbor::Value* finding = evidence.content().tokenizer.Find("first_difference");
-  if (finding != nullptr && finding->AsMap() != nullptr) {
-    const cbor::Value* text = finding->AsMap()->Find("text");
-    if (text != nullptr && text->AsByteString() != nullptr) {
-      found = TokenizerConflict{std::string(AsText(*text->AsByteString())),
-                                IdsText(IdsOf(*finding->AsMap(), "published_ids")),
-                                IdsText(IdsOf(*finding->AsMap(), "effective_ids")),
-                                {}};
-    }
-  }
   // A file that this version refuses to load can still differ by the oracle's word.
   const auto effective =
       tokenizer::Tokenizer::FromJson(std::string(AsText(effective_json)), {.lenient = true});
@@ -119,7 +122,7 @@ Result<std::optional<TokenizerConflict>> FindTokenizerConflict(const golden::Gol
 }
 
 Node TokenizerConflictNode(const TokenizerConflict& conflict, const Hash256& file_node,
-                           const Hash256& effective_blob) {
+                           const std::optional<Hash256>& effective_blob) {
   const auto declaration = [](std::string_view file, std::string_view ref, const std::string& value) {
     const Bytes path(file.begin(), file.end());
     return cbor::Map{{"file", path}, {"json_path", ""}, {"byte_offset", 0}, {"value", value}, {"ref", ref}};
@@ -133,8 +136,8 @@ Node TokenizerConflictNode(const TokenizerConflict& conflict, const Hash256& fil
       {"declarations", cbor::Array{declaration("tokenizer.json", "published", conflict.published_ids),
                                    declaration("tokenizer.json", "effective", conflict.effective_ids)}},
       {"acceptable", true},
-      {"input", Bytes(conflict.text.begin(), conflict.text.end())},
-      {"effective_blob", effective_blob}};
+      {"input", Bytes(conflict.text.begin(), conflict.text.end())}};
+  if (effective_blob) node.metadata.Set("effective_blob", *effective_blob);
   node.edges.push_back({"file", file_node});
   return node;
 }
@@ -260,7 +263,10 @@ class Chain {
     if (!found) return {};
     const acquire::SourceFile* file = result_.acquisition.Find("tokenizer.json");
     if (file == nullptr) return Fail(ErrorCode::kInternal, "a tokenizer without its file");
-    SLM_ASSIGN(const Hash256 effective, store_.PutBlob(found->effective_json));
+    std::optional<Hash256> effective;
+    if (!found->effective_json.empty()) {
+      SLM_ASSIGN(effective, store_.PutBlob(found->effective_json));
+    }
     SLM_ASSIGN(const Hash256 conflict, store_.PutNode(TokenizerConflictNode(*found, file->node, effective)));
     for (const acquire::Decision& decision : statements_.tokenizer) {
       if (!decision.AppliesTo(conflict)) continue;

@@ -55,7 +55,8 @@ void ExpectRefused(const std::string& text, ErrorCode code, const std::string& f
 }
 
 TEST(PolicyTest, CommittedPoliciesParse_TOL_02) {
-  for (const char* name : {"exact-v1-f32.json"}) {
+  for (const char* name : {"exact-v1-f32.json", "slm-demo.exact-v1-f32.json", "smollm2.exact-v1-f32.json",
+                           "stories260k.exact-v1-f32.json"}) {
     const std::string text = ReadPolicy(name);
     const auto policy = ParsePolicy(text);
     ASSERT_TRUE(policy.has_value()) << name << ": " << policy.error().ToString();

@@ -82,7 +82,7 @@ def main() -> int:
         if args.model == "smollm2":
             promote = settle_tokenizer(run, promote)
         promoted = run.call(*promote)
-        levels = {level["level"]: level["status"] for level in promoted["comparison"]["levels"]}
+        levels = {level["level"]: level["verdict"] for level in promoted["comparison"]["levels"]}
         print(json.dumps(levels))
         for level in ALL[1:]:
             want = "pass" if level in PASS[args.model] else "not-claimed"
@@ -95,7 +95,8 @@ def main() -> int:
         run.call("verify", receipt, "--rerun")
         run.call("report", receipt, "-o", str(run.scratch / "report.html"), as_json=False)
         page = (run.scratch / "report.html").read_text(encoding="utf-8")
-        check(receipt[:12] in page and "http" not in page.replace("http://www.w3.org", ""), "the report loads or lacks something")
+        check(receipt in page, "the report does not name its receipt")
+        check("://" not in page.replace("http://www.w3.org", "") and "<script" not in page, "the report loads something")
         run.call("fsck", as_json=False)
     return 0
 
