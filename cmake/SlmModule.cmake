@@ -27,6 +27,9 @@ function(slm_test program)
     target_link_libraries(${program} PRIVATE slm_${dep})
   endforeach()
   target_link_libraries(${program} PRIVATE slm_flags GTest::gtest GTest::gtest_main Threads::Threads ${T_LIBS})
+  # -O0: the code under test is optimized, its tests need not be. The warnings are those that GoogleTest's
+  # macros and small literals give.
+  target_compile_options(${program} PRIVATE -O0 -Wno-dangling-else -Wno-shadow -Wno-conversion -Wno-sign-conversion)
   target_compile_definitions(${program} PRIVATE
     SLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}" SLM_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST

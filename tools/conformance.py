@@ -24,7 +24,7 @@ PREFIXES = "LVL ID ACQ TOK TPL CFG MAP ORA OPS QNT TOL SMP GLD BKD BIS RUN STA I
 CITED = re.compile(r"(?<![A-Za-z0-9-])(" + "|".join(PREFIXES) + r")-(\d\d)(?![0-9A-Za-z-])")
 RANGE = re.compile(r"(?<![A-Za-z0-9-])(" + "|".join(PREFIXES) + r")-(\d\d) to \1-(\d\d)(?!\d)")
 TEST_NAME = re.compile(r"TEST(?:_F|_P)?\((\w+),\s*(\w+)\)|def (test_\w+)")
-IN_NAME = re.compile("(?i)(?<![a-z])(" + "|".join(PREFIXES) + r")_?(\d\d)(?!\d)")
+IN_NAME = re.compile("(?i)(?<![a-z])(" + "|".join(PREFIXES) + r")[_ ]?(\d\d)(?!\d)")
 HEAD = """# Conformance
 
 Made by `tools/conformance.py` from the requirement numbers that sources and tests cite. The wording is

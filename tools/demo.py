@@ -29,7 +29,8 @@ class Demo:
         shown = " ".join(a.replace(str(self.root) + "/", "") for a in arguments)
         print(f"$ slm {shown}", flush=True)
         self.said = ""
-        with subprocess.Popen([str(self.slm), "--store", self.store, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([str(self.slm), "--store", self.store, *arguments], stdout=subprocess.PIPE, text=True,
+                              cwd=self.root) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 print("  " + line, end="", flush=True)

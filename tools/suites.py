@@ -162,21 +162,23 @@ def heldout(context: Context) -> None:
     context.python("tests/model/heldout_test.py", "--slm", str(context.slm))
 
 
-def bits(context: Context) -> None:
+def bits_command(context: Context) -> list[str]:
     context.preset("dev", "slm_bits_libraries")
-    base = [str(context.root / "tests/bits/run_bits.py"), "--source", str(context.root), "--cxx", "g++",
+    base = [sys.executable, str(context.root / "tests/bits/run_bits.py"), "--source", str(context.root), "--cxx", "g++",
             "--cxx", "clang++-22"]
     for module in ("model", "slm_file", "codec", "base"):
         base += ["--lib", str(context.build / "dev" / "src" / module / f"libslm_{module}.a")]
-    work = context.build / "bits"
-    work.mkdir(exist_ok=True)
+    return [*base, "--work", str(context.build / "bits")]
+
+
+def bits(context: Context) -> None:
+    base = bits_command(context)
     small = [str(context.artifact(name)) for name in ("slm-demo", "stories260k") if context.models[name].exists()]
     if len(small) < 2:
         context.not_run("bits on stories260k: its source directory is absent")
-    context.run([sys.executable, *base, "--work", str(work), *small])
+    context.run([*base, *small])
     if context.models["smollm2"].exists():
-        context.run([sys.executable, *base, "--work", str(work), "--two", "--prompts", "3",
-                     str(context.artifact("smollm2"))])
+        context.run([*base, "--two", "--prompts", "3", str(context.artifact("smollm2"))])
 
 
 def reproducible(context: Context) -> None:
@@ -200,9 +202,6 @@ SUITES: dict[str, Suite] = {
     "unit-clang": unit_clang,
     "bits": bits,
     "unit-gcc": unit_gcc,
-    "unit-asan": unit_asan,
-    "tidy": tidy,
-    "reproducible-build": reproducible,
 }
 
 
@@ -216,7 +215,12 @@ def long_acquire(context: Context) -> None:
                 env={"SLM_TEST_ALL": "1"})
 
 
-LONG: dict[str, Suite] = {"retrain": long_retrain, "acquire-5gb": long_acquire}
+def long_bits(context: Context) -> None:
+    context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
+
+
+LONG: dict[str, Suite] = {"unit-asan": unit_asan, "tidy": tidy, "reproducible-build": reproducible,
+                         "bits-smollm2": long_bits, "retrain": long_retrain, "acquire-5gb": long_acquire}
 
 
 def unit_counts(log: str) -> str:

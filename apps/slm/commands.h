@@ -55,6 +55,8 @@ class ProgressBar {
 
 // Whole file, at most `max_bytes`; "-" reads standard input. Errors: NOT-FOUND, IO, LIMIT.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes);
+// The system's folder for temporary files. Errors: IO.
+[[nodiscard]] Result<std::string> TemporaryDirectory();
 [[nodiscard]] Status WriteFileAtomically(const std::string& path, std::string_view contents);
 // {"error":{...}} as cli.md defines it.
 [[nodiscard]] std::string ErrorJson(const Error& error);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "apps/slm/commands.h"
 #include "base/utf8.h"
@@ -111,6 +112,13 @@ Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes) {
   if (!standard_input) close(fd);
   if (!status) return std::unexpected(status.error());
   return text;
+}
+
+Result<std::string> TemporaryDirectory() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::temp_directory_path(error);
+  if (error) return Fail(ErrorCode::kIo, "no folder for temporary files: " + error.message());
+  return path.string();
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view contents) {

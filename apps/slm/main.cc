@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     context.Report(slm::MakeError(slm::ErrorCode::kMemory, "out of memory"));
   }
-  if (std::fflush(stdout) != 0 && context.exit_code == 0) {
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && context.exit_code == 0) {
     context.Report(slm::MakeError(slm::ErrorCode::kIo, "standard output could not be written"));
   }
   return context.exit_code;

@@ -230,7 +230,8 @@ class Mutation {
       if (chosen) expectations_.push_back(std::move(one));
     }
     if (expectations_.empty()) return Fail(ErrorCode::kUsage, "no mutant of these names");
-    work_ = std::filesystem::temp_directory_path().string() + "/slm-mutate." + std::to_string(getpid());
+    SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
+    work_ = temporary + "/slm-mutate." + std::to_string(getpid());
     std::error_code error;
     std::filesystem::create_directories(work_, error);
     if (error) return Fail(MakeError(ErrorCode::kIo, "cannot make a working folder").In(work_));

@@ -54,7 +54,7 @@ Status Run(AppContext& context, const PromoteArgs& args) {
   request.evidence_paths = args.evidence;
   request.statement_paths = args.decisions;
   request.statement_paths.insert(request.statement_paths.end(), args.accepted.begin(), args.accepted.end());
-  request.work_directory = std::filesystem::temp_directory_path().string();
+  request.work_directory = context.store + "/staging";
   std::unique_ptr<ProgressBar> bar;
   std::string bar_stage;
   request.on_progress = [&](std::string_view stage, uint64_t done, uint64_t total) {

@@ -41,7 +41,8 @@ Status Run(AppContext& context, const VerifyArgs& args) {
   }
   if (args.rerun) {
     // What cannot even be run again is a failed claim, not an end of the command.
-    auto steps = Rerun(*store, receipt, std::filesystem::temp_directory_path().string());
+    SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
+    auto steps = Rerun(*store, receipt, temporary);
     if (steps.has_value()) {
       AddRerunClaims(*steps, &verification);
     } else {

@@ -93,12 +93,13 @@ using Status = std::expected<void, Error>;
 #define SLM_CONCAT(a, b) SLM_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function if `expr` (a Status or Result) failed.
-#define SLM_TRY(expr)                                            \
-  do {                                                           \
-    auto slm_try_status = (expr);                                \
-    if (!slm_try_status.has_value()) {                           \
-      return std::unexpected(std::move(slm_try_status).error()); \
-    }                                                            \
+#define SLM_TRY(expr) SLM_TRY_INNER(SLM_CONCAT(slm_status_, __LINE__), expr)
+#define SLM_TRY_INNER(tmp, expr)                      \
+  do {                                                \
+    auto tmp = (expr);                                \
+    if (!tmp.has_value()) {                           \
+      return std::unexpected(std::move(tmp).error()); \
+    }                                                 \
   } while (false)
 
 // Declares `decl` as the value of `expr`, or returns its error.

@@ -643,6 +643,11 @@ Result<Program> ParseTemplate(std::string_view source) {
   }
   SLM_ASSIGN(std::vector<Token> tokens, Tokenize(source));
   SLM_ASSIGN(Program program, Parser(std::move(tokens)).Run());
+  // Chains of operators nest in the IR though not in the source: `1+1+1+...`.
+  if (!IsWellFormed(program)) {
+    return Fail(
+        MakeError(ErrorCode::kTplBound, "a chain of operators, filters or conditions that nests too deep"));
+  }
   program.source_sha256 = Sha256Of(AsBytes(source));
   return program;
 }

@@ -75,12 +75,31 @@ std::optional<std::string_view> Shape(uint64_t op) {
   return std::nullopt;
 }
 
+bool IsStatement(Op op) {
+  return op <= Op::kContinue;
+}
+
+// Whether operand number `i` of `op` must be a statement; all other nodes are expressions.
+bool WantsStatement(Op op, size_t i) {
+  switch (op) {
+    case Op::kSequence:
+      return true;
+    case Op::kIf:
+      return i == 1 || i == 2;
+    case Op::kFor:
+      return i == 2 || i == 3;
+    default:
+      return false;
+  }
+}
+
 class Checker {
  public:
   explicit Checker(const Program& program) : program_(program), depth_(program.nodes.size(), 1) {}
 
   bool Check() {
     if (program_.nodes.empty() || program_.root >= program_.nodes.size()) return false;
+    if (!IsStatement(program_.nodes[program_.root].op)) return false;
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       if (!CheckNode(static_cast<uint32_t>(i))) return false;
     }
@@ -89,14 +108,16 @@ class Checker {
 
  private:
   bool String(uint32_t operand) const { return operand < program_.strings.size(); }
-  bool Child(uint32_t index, uint32_t operand) {
-    if (operand >= index) return false;
+  bool Child(uint32_t index, uint32_t operand, bool statement = false) {
+    if (operand >= index || IsStatement(program_.nodes[operand].op) != statement) return false;
     depth_[index] = std::max(depth_[index], depth_[operand] + 1);
     return depth_[index] <= kMaxDepth;
   }
-  bool Operand(char kind, uint32_t index, uint32_t operand) {
+  bool Operand(char kind, uint32_t index, size_t i) {
+    const uint32_t operand = program_.nodes[index].operands[i];
     if (kind == 's') return String(operand);
-    return (kind == '?' && operand == kNoNode) || Child(index, operand);
+    const bool statement = WantsStatement(program_.nodes[index].op, i);
+    return (kind == '?' && operand == kNoNode) || Child(index, operand, statement);
   }
 
   bool CheckCall(const ProgramNode& node, uint32_t index) {
@@ -130,7 +151,7 @@ class Checker {
     if (node.op == Op::kDict && node.operands.size() % 2 != 0) return false;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const char kind = i < fixed ? (*shape)[i] : (*shape)[shape->size() - 2];
-      if (!Operand(kind, index, node.operands[i])) return false;
+      if (!Operand(kind, index, i)) return false;
     }
     return true;
   }
@@ -217,6 +238,10 @@ Result<Program> FromMap(const cbor::Map& map) {
 
 }  // namespace
 
+bool IsWellFormed(const Program& program) {
+  return Checker(program).Check();
+}
+
 Bytes SerializeProgram(const Program& program) {
   cbor::Array nodes;
   for (const ProgramNode& node : program.nodes) {
@@ -261,7 +286,7 @@ Result<Program> LoadProgram(ByteSpan bytes) {
     }
     return Fail(std::move(error));
   }
-  if (!Checker(*program).Check()) {
+  if (!IsWellFormed(*program)) {
     return Fail(ErrorCode::kTplIr, "template IR is not a well-formed program: operands, order or depth");
   }
   return program;

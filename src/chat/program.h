@@ -106,6 +106,10 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
+// Whether operands, their order, their kinds (statement or expression) and the depth are right: what
+// LoadProgram demands, and the compiler guarantees.
+[[nodiscard]] bool IsWellFormed(const Program& program);
+
 // Deterministic bytes; the same program always gives the same ones.
 [[nodiscard]] Bytes SerializeProgram(const Program& program);
 

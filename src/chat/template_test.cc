@@ -172,6 +172,10 @@ TEST(TemplateIr, OperandsMustPointBackwards) {
   program.strings = {"x"};
   program.nodes = {{Op::kSequence, 1, {0}}};
   EXPECT_EQ(LoadProgram(SerializeProgram(program)).error().code, ErrorCode::kTplIr);
+  program.nodes = {{Op::kText, 1, {0}}, {Op::kNot, 1, {0}}, {Op::kOutput, 1, {1}}};  // a statement as a value
+  program.root = 2;
+  EXPECT_EQ(LoadProgram(SerializeProgram(program)).error().code, ErrorCode::kTplIr);
+  program.root = 0;
   program.nodes = {{Op::kText, 1, {7}}};
   EXPECT_EQ(LoadProgram(SerializeProgram(program)).error().code, ErrorCode::kTplIr);
 }
@@ -234,6 +238,24 @@ TEST(TemplateRefusal, DeepNestingIsBounded) {
   std::string nots = "{{ ";
   for (int i = 0; i < 10000; ++i) nots += "not ";
   EXPECT_EQ(Template::Compile(nots + "1 }}").error().code, ErrorCode::kTplBound);
+}
+
+// A chain nests in the IR, not in the source: it is bounded all the same, and what compiles also loads.
+TEST(TemplateRefusal, LongChainsAreBounded) {
+  for (const char* link : {"+1", "|upper", " is defined", ".a", "[0]", " and 1", " if 1"}) {
+    SCOPED_TRACE(link);
+    for (const int n_links : {20, 150, 197, 250, 5000}) {
+      std::string source = "{{ x";
+      for (int i = 0; i < n_links; ++i) source += link;
+      const auto compiled = Template::Compile(source + " }}");
+      if (compiled) {
+        EXPECT_TRUE(Template::Load(compiled->Serialize()).has_value()) << n_links;
+      } else {
+        EXPECT_EQ(compiled.error().code, ErrorCode::kTplBound);
+        EXPECT_GT(n_links, 150);
+      }
+    }
+  }
 }
 
 // Exceeding a budget is an error, never a truncation.

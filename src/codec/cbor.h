@@ -51,11 +51,12 @@ struct Null {
 class Value {
  public:
   Value() : data_(Null{}) {}
+  // NOLINTBEGIN(google-explicit-constructor): maps read better with implicit values.
   // Integers of any width, text (std::string, string_view, literals), Bytes, Hash256,
   // bool, Array, Map.
   template <typename T>
     requires std::is_integral_v<T>
-  Value(T value) {  // NOLINT(google-explicit-constructor): literals read better
+  Value(T value) {
     if constexpr (std::is_same_v<T, bool>) {
       data_ = value;
     } else if (value < 0) {
@@ -64,14 +65,14 @@ class Value {
       data_ = static_cast<uint64_t>(value);
     }
   }
-  Value(std::string text) : data_(std::move(text)) {}         // NOLINT(google-explicit-constructor)
-  Value(std::string_view text) : data_(std::string(text)) {}  // NOLINT(google-explicit-constructor)
-  Value(const char* text) : data_(std::string(text)) {}       // NOLINT(google-explicit-constructor)
-  Value(Bytes bytes) : data_(std::move(bytes)) {}             // NOLINT(google-explicit-constructor)
-  Value(const Hash256& hash)
-      : data_(Bytes(hash.begin(), hash.end())) {}  // NOLINT(google-explicit-constructor)
-  Value(Array array);                              // NOLINT(google-explicit-constructor)
-  Value(Map map);                                  // NOLINT(google-explicit-constructor)
+  Value(std::string text) : data_(std::move(text)) {}
+  Value(std::string_view text) : data_(std::string(text)) {}
+  Value(const char* text) : data_(std::string(text)) {}
+  Value(Bytes bytes) : data_(std::move(bytes)) {}
+  Value(const Hash256& hash) : data_(Bytes(hash.begin(), hash.end())) {}
+  Value(Array array);
+  Value(Map map);
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] bool is_null() const { return std::holds_alternative<Null>(data_); }
   // Null pointers (or empty optionals' equivalents) if the value is of another kind.

@@ -187,7 +187,7 @@ TEST(JsonDifferential, AgreesWithPython) {
     const std::string ours = document.has_value() ? Spell(document->root()) : "refused";
     ASSERT_EQ(ours, expected) << EscapeForDisplay(text)
                               << (document.has_value() ? "" : "\n" + document.error().ToString());
-    n_refused += document.has_value() ? 0 : 1;
+    n_refused += document.has_value() ? 0u : 1u;
     if (!document.has_value()) ASSERT_LE(*document.error().byte_offset, text.size());
   }
   EXPECT_GT(n_refused, kTexts / 5u);

@@ -122,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"shards", {.n_shards = 3}},
                       Variant{"biases", {.attention_bias = true, .mlp_bias = true, .activation = "gelu"}},
                       Variant{"mha", {.hidden_size = 16, .n_heads = 2, .n_kv_heads = 2, .head_dim = 6}}),
-    [](const auto& info) {
-      std::string name = info.param.name;
+    [](const auto& variant) {
+      std::string name = variant.param.name;
       std::erase(name, '-');
       return name;
     });

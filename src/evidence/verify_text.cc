@@ -1,4 +1,6 @@
 // What `slm verify` prints: one line for each claim, "not claimed" included.
+#include <algorithm>
+
 #include "codec/json.h"
 #include "evidence/verify.h"
 
@@ -39,8 +41,10 @@ Tally Count(const Verification& verification) {
 
 std::string VerificationToText(const Verification& verification) {
   std::string out = "receipt " + ToHex(verification.receipt) + "\n";
+  size_t width = 10;
+  for (const Claim& claim : verification.claims) width = std::max(width, claim.name.size());
   for (const Claim& claim : verification.claims) {
-    out += "  " + Padded(claim.name, 10) + Padded(ClaimStateName(claim.state), 12) +
+    out += "  " + Padded(claim.name, width) + Padded(ClaimStateName(claim.state), 12) +
            Padded(claim.node.empty() ? "-" : claim.node.substr(0, 12), 13);
     if (!claim.code.empty()) out += claim.code + ": ";
     out += claim.detail + "\n";

@@ -125,7 +125,7 @@ size_t CountFailures(const Recording& recording) {
   size_t n_failures = 0;
   for (size_t n = 0; n <= recording.vfs.n_operations(); ++n) {
     for (const CrashFate& fate : Fates()) {
-      n_failures += CheckCrash(recording.vfs, n, fate, recording.NFinished(n)).empty() ? 0 : 1;
+      n_failures += CheckCrash(recording.vfs, n, fate, recording.NFinished(n)).empty() ? 0u : 1u;
     }
   }
   return n_failures;

@@ -48,7 +48,7 @@ TEST_P(StoreFault, EveryCallFailsOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, StoreFault, testing::Values(Fault::kIo, Fault::kDiskFull),
-                         [](const auto& info) { return info.param == Fault::kIo ? "Io" : "DiskFull"; });
+                         [](const auto& fault) { return fault.param == Fault::kIo ? "Io" : "DiskFull"; });
 
 TEST(StoreFaults, ShortWritesAreContinued) {
   ModelVfs vfs;

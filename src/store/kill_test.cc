@@ -71,7 +71,7 @@ TEST_F(StoreProcesses, KilledWriterLeavesACleanStore) {
     ssize_t n = 0;
     if (round >= 6) n = read(pipe_fds[0], reported, 1);
     n_durable += static_cast<size_t>(std::max<ssize_t>(n, 0));
-    usleep(random() % 120'000);
+    usleep(static_cast<useconds_t>(random() % 120'000));
     kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -11,7 +11,7 @@ namespace {
 
 size_t CountClass(uint8_t bit) {
   size_t n = 0;
-  for (char32_t c = 0; c <= 0x10FFFF; ++c) n += (ClassV16(c) & bit) != 0 ? 1 : 0;
+  for (char32_t c = 0; c <= 0x10FFFF; ++c) n += (ClassV16(c) & bit) != 0 ? 1u : 0u;
   return n;
 }
 

@@ -5,7 +5,7 @@ multiply-adds must give another hash, else this test could not fail (OPS-05).
 
 Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a ... MODEL ...
        [--prompts N] [--two] [--jobs N]
-MODEL: a .slm file or random:SEED. --two: only g++ -O0 and clang++ -O3 with the wider
+MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider
 instruction set, for models that take long. Exit 77: a compiler is missing (not-run).
 """
 from __future__ import annotations
@@ -69,7 +69,7 @@ def plan(options: argparse.Namespace) -> tuple[list[Build], Build]:
     isa = wide_isa()
     exact = ("-ffp-contract=off",)
     if options.two:
-        builds = [Build(options.cxx[0], ("-O0", *exact)),
+        builds = [Build(options.cxx[0], ("-O2", *exact)),
                   Build(options.cxx[-1], ("-O3", isa, *exact))]
     else:
         builds = [Build(cxx, (level, *march, *exact)) for cxx in options.cxx

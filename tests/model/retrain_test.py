@@ -31,7 +31,7 @@ def differing(left: dict[str, bytes], right: dict[str, bytes]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = ROOT / "build" / "env" / "oracle" / "bin" / "python"
+    default = ROOT / ".venv" / "oracle" / "bin" / "python"
     parser.add_argument("--python", type=pathlib.Path, default=default)
     args = parser.parse_args()
     if not args.python.exists():
