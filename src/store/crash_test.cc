@@ -34,7 +34,8 @@ std::string Kinds(ModelVfs& vfs) {
   const auto store = Store::OpenOn(vfs, kRoot, {.create = false, .read_only = true});
   if (!store.has_value()) return store.error().code == ErrorCode::kNotFound ? "" : store.error().ToString();
   std::string kinds;
-  for (const LogRecord& record : (*store)->ReadLog().value()) {
+  const std::vector<LogRecord> log = (*store)->ReadLog().value();
+  for (const LogRecord& record : log) {
     if (record.kind != "recovered") kinds += record.kind + " ";
     for (const Hash256& id : record.nodes) {
       if (!(*store)->GetNode(id).has_value()) kinds += "UNREADABLE ";

@@ -84,7 +84,8 @@ TEST_F(StoreProcesses, KilledWriterLeavesACleanStore) {
     const auto store = Store::Open(directory_, {});
     ASSERT_TRUE(store.has_value()) << store.error().ToString();
     size_t n_logged = 0;
-    for (const LogRecord& record : (*store)->ReadLog().value()) {
+    const std::vector<LogRecord> log = (*store)->ReadLog().value();
+    for (const LogRecord& record : log) {
       if (record.kind == "recovered") continue;
       ++n_logged;
       for (const Hash256& id : record.nodes) ASSERT_TRUE((*store)->GetNode(id).has_value());

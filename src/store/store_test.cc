@@ -236,7 +236,8 @@ TEST_F(StoreInMemory, FindByPrefix) {
   EXPECT_EQ(store_->FindByPrefix("").value(), ids);
   for (const Hash256& id : ids) {
     EXPECT_EQ(store_->FindByPrefix(ToHex(id)).value(), std::vector<Hash256>{id});
-    for (const Hash256& found : store_->FindByPrefix(ToHex(id).substr(0, 1)).value()) {
+    const std::vector<Hash256> matches = store_->FindByPrefix(ToHex(id).substr(0, 1)).value();
+    for (const Hash256& found : matches) {
       EXPECT_EQ(ToHex(found)[0], ToHex(id)[0]);
     }
   }
