@@ -4,6 +4,7 @@ Each suite is a function that raises or returns; what it prints goes to build/lo
 it fails, to the terminal. A line `not-run: ...` in a log counts as a suite whose data is absent.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable
 
 JOBS = str(os.cpu_count() or 2)
+LAST_FULL_RUN = pathlib.Path("tests") / "last-full-run.json"
 Suite = Callable[["Context"], None]
 
 
@@ -73,8 +75,13 @@ class Context:
         self.run(["cmake", "--build", str(self.build / name), "-j", JOBS, *(["--target", *targets] if targets else [])])
 
     def ctest(self, preset: str, *arguments: str) -> None:
+        """Runs the unit tests of a build. A case that skipped itself is a case that did not run."""
+        assert self.log is not None
+        start = self.log.stat().st_size
         self.run(["ctest", "--test-dir", str(self.build / preset), "-j", JOBS, "--output-on-failure",
                   "--no-tests=error", *arguments])
+        for case in re.findall(r"^\s*\d+ - (\S+) \(Skipped\)", self.log.read_text(errors="replace")[start:], re.MULTILINE):
+            self.not_run(f"{preset}: {case} skipped itself")
 
 
 def sources(context: Context, *suffixes: str) -> list[str]:
@@ -111,7 +118,7 @@ def unit_asan(context: Context) -> None:
 
 def tidy(context: Context) -> None:
     files = [f for f in sources(context, ".cc") if f.startswith(("src/", "apps/")) and not f.endswith("_test.cc")]
-    context.run(["run-clang-tidy-22", "-quiet", "-j", JOBS, "-p", str(context.build / "dev"), *files])
+    context.run(["run-clang-tidy-22", "-quiet", "-j", JOBS, "-p", str(context.build / "asan"), *files])
 
 
 def independent(context: Context) -> None:
@@ -163,11 +170,11 @@ def heldout(context: Context) -> None:
 
 
 def bits_command(context: Context) -> list[str]:
-    context.preset("dev", "slm_bits_libraries")
+    context.preset("release", "slm")
     base = [sys.executable, str(context.root / "tests/bits/run_bits.py"), "--source", str(context.root), "--cxx", "g++",
             "--cxx", "clang++-22"]
     for module in ("model", "slm_file", "codec", "base"):
-        base += ["--lib", str(context.build / "dev" / "src" / module / f"libslm_{module}.a")]
+        base += ["--lib", str(context.build / "release" / "src" / module / f"libslm_{module}.a")]
     return [*base, "--work", str(context.build / "bits")]
 
 
@@ -199,9 +206,11 @@ SUITES: dict[str, Suite] = {
     "mutants": mutants,
     "heldout": heldout,
     "independent": independent,
-    "unit-clang": unit_clang,
+    "unit-asan": unit_asan,
+    "tidy": tidy,
     "bits": bits,
     "unit-gcc": unit_gcc,
+    "reproducible-build": reproducible,
 }
 
 
@@ -219,16 +228,21 @@ def long_bits(context: Context) -> None:
     context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
 
 
-LONG: dict[str, Suite] = {"unit-asan": unit_asan, "tidy": tidy, "reproducible-build": reproducible,
-                         "bits-smollm2": long_bits, "retrain": long_retrain, "acquire-5gb": long_acquire}
+LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain, "acquire-5gb": long_acquire}
 
 
 def unit_counts(log: str) -> str:
     found = re.findall(r"\d+% tests passed, (\d+) tests failed out of (\d+)", log)
-    return f" ({int(found[-1][1]) - int(found[-1][0])} of {found[-1][1]} cases)" if found else ""
+    return f"{int(found[-1][1]) - int(found[-1][0])} of {found[-1][1]} cases" if found else ""
 
 
-def run_suite(context: Context, name: str, suite: Suite) -> tuple[bool, list[str]]:
+def figures(log: str) -> str:
+    """The last line of a suite's log that says what it counted (`figures: ...`), or the unit tests' count."""
+    found = re.findall(r"^figures: (.*)$", log, re.MULTILINE)
+    return found[-1] if found else unit_counts(log)
+
+
+def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, object], list[str]]:
     context.log = context.logs / f"{name}.log"
     context.log.unlink(missing_ok=True)
     context.log.touch()
@@ -240,11 +254,47 @@ def run_suite(context: Context, name: str, suite: Suite) -> tuple[bool, list[str
         fault = str(error)
     text = context.log.read_text(errors="replace")
     seconds = time.monotonic() - started
-    print(f"{'passed' if fault is None else 'FAILED':7} {name:20} {seconds:6.1f} s{unit_counts(text)}", flush=True)
+    print(f"{'passed' if fault is None else 'FAILED':7} {name:20} {seconds:6.1f} s  {figures(text)}".rstrip(), flush=True)
     if fault is not None:
         print(f"  {fault}\n  ---- the end of {context.log.relative_to(context.root)} ----")
         print("\n".join("  " + line for line in text.splitlines()[-60:]), flush=True)
-    return fault is None, sorted(set(re.findall(r"not-run: .*", text)))
+    result = {"name": name, "passed": fault is None, "seconds": round(seconds, 1), "figures": figures(text)}
+    return result, sorted(set(re.findall(r"not-run: .*", text)))
+
+
+def machine() -> str:
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        text = ""
+    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return f"{model[1].strip() if model else 'unknown CPU'}, {os.cpu_count()} cores"
+
+
+def record_full_run(context: Context, results: list[dict[str, object]], not_run: list[str]) -> None:
+    """Keeps what `./dev test --all` found, for CI to print: it cannot repeat it (hours)."""
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=context.root, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = bool(git("status", "--porcelain", "--untracked-files=no"))
+    result = {"commit": git("rev-parse", "HEAD"), "changed_since_commit": changed,
+              "date": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine(), "suites": results, "not_run": not_run}
+    (context.root / LAST_FULL_RUN).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def print_full_run(context: Context) -> None:
+    path = context.root / LAST_FULL_RUN
+    if not path.exists():
+        print("no full run (./dev test --all) is on record")
+        return
+    last = json.loads(path.read_text(encoding="utf-8"))
+    failed = [suite["name"] for suite in last["suites"] if not suite["passed"]]
+    print(f"last full run (./dev test --all): {last['date']}, commit {last['commit'][:12]}"
+          f"{' with changes' if last['changed_since_commit'] else ''}, {last['machine']}: "
+          f"{len(last['suites']) - len(failed)} passed, {len(failed)} failed, not-run: {len(last['not_run'])}")
+    for suite in last["suites"]:
+        if suite["name"] in LONG:
+            print(f"  {'passed' if suite['passed'] else 'FAILED'} {suite['name']:20} {suite['seconds']:7.1f} s {suite['figures']}")
 
 
 def main(root: pathlib.Path, args: argparse.Namespace) -> int:
@@ -257,12 +307,16 @@ def main(root: pathlib.Path, args: argparse.Namespace) -> int:
             return 2
         chosen = {name: (SUITES | LONG)[name] for name in args.only}
     started = time.monotonic()
-    n_failed = 0
+    results: list[dict[str, object]] = []
     not_run: list[str] = []
     for name, suite in chosen.items():
-        passed, missing = run_suite(context, name, suite)
-        n_failed += not passed
+        result, missing = run_suite(context, name, suite)
+        results.append(result)
         not_run += missing
+    n_failed = sum(not result["passed"] for result in results)
+    if args.all and not args.only:
+        record_full_run(context, results, not_run)
+    print_full_run(context)
     for line in not_run:
         print(line)
     print(f"all suites took {(time.monotonic() - started) / 60:.1f} minutes")

@@ -1,4 +1,5 @@
-"""BKD-03: building twice, in two folders, with another -j and another user's umask, gives the same bytes."""
+"""BKD-03: a second build, in another folder with a longer name, with another -j and another umask, gives the
+bytes of build/release/apps/slm/slm; one more comment line in a source gives other bytes."""
 import hashlib
 import os
 import pathlib
@@ -8,11 +9,11 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "apps", "profiles", "tools"]
+PARTS = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "src", "apps", "profiles", "tools"]
+BUILT = pathlib.Path("build/release/apps/slm/slm")
 
 
-def build(folder: pathlib.Path, jobs: str, umask: int) -> str:
-    os.umask(umask)
+def copy_tree(folder: pathlib.Path) -> None:
     folder.mkdir(parents=True)
     for part in PARTS:
         source = ROOT / part
@@ -20,30 +21,34 @@ def build(folder: pathlib.Path, jobs: str, umask: int) -> str:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, folder / part)
-    return make(folder, jobs)
 
 
-def make(folder: pathlib.Path, jobs: str) -> str:
+def build(folder: pathlib.Path) -> str:
     # Without the compiler cache: two real builds are compared, not one build with itself.
     quiet = {"check": True, "capture_output": True, "cwd": folder, "env": dict(os.environ, CCACHE_DISABLE="1")}
     subprocess.run(["cmake", "--preset", "release"], **quiet)
-    subprocess.run(["cmake", "--build", "build/release", "--target", "slm", "-j", jobs], **quiet)
-    return hashlib.sha256((folder / "build/release/apps/slm/slm").read_bytes()).hexdigest()
+    subprocess.run(["cmake", "--build", "build/release", "--target", "slm", "-j", "3"], **quiet)
+    return sha256_of(folder / BUILT)
+
+
+def sha256_of(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def main() -> int:
+    os.umask(0o077)
     with tempfile.TemporaryDirectory() as scratch:
-        base = pathlib.Path(scratch)
-        first = build(base / "a", "2", 0o022)
-        second = build(base / "another" / "much-longer-folder", "3", 0o077)
-        with open(base / "a" / "src" / "base" / "bytes.cc", "a", encoding="utf-8") as file:
+        folder = pathlib.Path(scratch) / "another" / "much-longer-folder"
+        copy_tree(folder)
+        here, there = sha256_of(ROOT / BUILT), build(folder)
+        with open(folder / "src" / "base" / "bytes.cc", "a", encoding="utf-8") as file:
             file.write("// one more line\n")
-        other = make(base / "a", "2")
-    print(f"first  {first}\nsecond {second}\nwith one more comment line {other}")
-    if first != second:
+        changed = build(folder)
+    print(f"here   {here}\nthere  {there}\nwith one more comment line {changed}")
+    if here != there:
         print("FAILED: the same tree gave two executables")
         return 1
-    if first == other:
+    if changed == here:
         print("FAILED: another source tree gave the same executable, so this test cannot see a difference")
         return 1
     return 0
