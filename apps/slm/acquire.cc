@@ -141,14 +141,14 @@ void RegisterAcquire(Command& root, AppContext& context) {
   command.Option("--decision", &args->decisions, "Statement of kind license; may be given several times");
   command.Option("--accept-conflict", &args->accepted,
                  "Statement of kind accept-conflict; may be given several times");
-  command.Example(
-      "Example:\n"
-      "  slm acquire ./SmolLM2-135M-Instruct --name HuggingFaceTB/SmolLM2-135M-Instruct --revision 7e27bd9\n"
-      "Bounds (profile hf-directory-v1): 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and "
-      "text\n"
-      "files to 64 MiB. Memory: about 20 MiB and the text of the JSON files, whatever the weights' size. "
-      "Time: one\n"
-      "read and one write of every byte. Links, code, pickles, archives and unknown files are refused.");
+  command.Help(
+      {.examples = {"slm acquire ./SmolLM2-135M-Instruct --name HuggingFaceTB/SmolLM2-135M-Instruct "
+                    "--revision 7e27bd9"},
+       .input =
+           "profile hf-directory-v1: 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and text "
+           "files to 64 MiB. Links, code, pickles, archives and unknown files are refused.",
+       .memory = "about 20 MiB and the text of the JSON files, whatever the weights' size",
+       .time = "one read and one write of every byte"});
   command.Run([args, &context] { RunAcquire(*args, context); });
 }
 

@@ -17,11 +17,6 @@ namespace {
 constexpr uint64_t kMaxTokenizerBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxConfigBytes = uint64_t{64} << 20;
 
-bool IsDirectory(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 bool IsFile(const std::string& path) {
   struct stat info{};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
