@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "acquire/acquisition.h"
+#include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "base/bytes.h"
 #include "base/utf8.h"
@@ -107,6 +108,7 @@ std::string HumanText(const acquire::Acquisition& acquisition) {
 }
 
 void RunAcquire(const AcquireArgs& args, AppContext& context) {
+  if (const Status status = CheckSource(args.directory); !status) return context.Report(status.error());
   auto store = Store::Open(context.store);
   if (!store) return context.Report(store.error());
   acquire::DirectoryRequest request;

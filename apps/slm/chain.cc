@@ -327,6 +327,10 @@ evidence::ObjectSink SinkOver(Store& store) {
 }
 
 Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix) {
+  if (!LooksLikeId(hex_prefix)) {
+    return Fail(ErrorCode::kUsage,
+                "'" + hex_prefix + "' is no id: 1 to 64 lower-case hexadecimal digits; `slm log` lists them");
+  }
   SLM_ASSIGN(const std::vector<Hash256> found, store.FindByPrefix(hex_prefix));
   if (found.size() == 1) return found.front();
   if (found.empty())

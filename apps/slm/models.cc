@@ -183,6 +183,13 @@ Result<chat::Template> TemplateModel::Compile() const {
 Result<TemplateModel> OpenTemplateModel(const std::string& path) {
   if (IsDirectory(path)) return OpenTemplateDirectory(path);
   if (path.ends_with(".slm")) return OpenTemplateArtifact(path);
+  if (path.ends_with(".model") || path.ends_with(".gguf")) {
+    return Fail(
+        MakeError(ErrorCode::kUnsupported,
+                  "chat templates in files of this kind are not read by this version; give the source "
+                  "directory or a .jinja file")
+            .In(path));
+  }
   TemplateModel out;
   out.name = path;
   SLM_ASSIGN(out.source, ReadTextFile(path, kMaxConfigBytes));

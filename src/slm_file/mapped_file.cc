@@ -32,7 +32,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(file);
     return Fail(FileError(ErrorCode::kUnsupported, path,
-                          S_ISDIR(info.st_mode) ? "this is a directory; a file is needed here"
+                          S_ISDIR(info.st_mode) ? "this is a directory, and a file is needed"
                                                 : "not a regular file; it has to be mapped"));
   }
   const auto size = static_cast<uint64_t>(info.st_size);
@@ -58,8 +58,14 @@ void MappedFile::AdviseSequential() const {
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::OpenFile(const std::string& path, Verify verify) {
-  SLM_ASSIGN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
-  Result<std::shared_ptr<const Artifact>> artifact = FromSource(std::move(file), verify);
+  auto file = MappedFile::Open(path);
+  if (!file) {
+    Error error = std::move(file).error();
+    if (error.code == ErrorCode::kUnsupported)
+      error.message += "; `slm convert` makes a .slm file of a source directory";
+    return Fail(std::move(error));
+  }
+  Result<std::shared_ptr<const Artifact>> artifact = FromSource(*std::move(file), verify);
   if (!artifact) return Fail(std::move(artifact).error().In(path));
   return artifact;
 }
