@@ -136,6 +136,10 @@ def chat_goldens(context: Context) -> None:
     context.python("tests/chat/goldens_test.py", str(context.slm))
 
 
+def cli(context: Context) -> None:
+    context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
+
+
 def tokenizer_fuzz(context: Context) -> None:
     python = context.build / "env" / "tools" / "bin" / "python"
     models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
@@ -200,6 +204,7 @@ SUITES: dict[str, Suite] = {
     "style": style,
     "documents": documents,
     "release-build": build_release,
+    "cli": cli,
     "chat-goldens": chat_goldens,
     "tokenizer-fuzz": tokenizer_fuzz,
     "promote": promote,

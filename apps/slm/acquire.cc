@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "acquire/acquisition.h"
+#include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "base/bytes.h"
 #include "base/utf8.h"
@@ -107,6 +108,7 @@ std::string HumanText(const acquire::Acquisition& acquisition) {
 }
 
 void RunAcquire(const AcquireArgs& args, AppContext& context) {
+  if (const Status status = CheckSource(args.directory); !status) return context.Report(status.error());
   auto store = Store::Open(context.store);
   if (!store) return context.Report(store.error());
   acquire::DirectoryRequest request;
@@ -141,14 +143,14 @@ void RegisterAcquire(Command& root, AppContext& context) {
   command.Option("--decision", &args->decisions, "Statement of kind license; may be given several times");
   command.Option("--accept-conflict", &args->accepted,
                  "Statement of kind accept-conflict; may be given several times");
-  command.Example(
-      "Example:\n"
-      "  slm acquire ./SmolLM2-135M-Instruct --name HuggingFaceTB/SmolLM2-135M-Instruct --revision 7e27bd9\n"
-      "Bounds (profile hf-directory-v1): 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and "
-      "text\n"
-      "files to 64 MiB. Memory: about 20 MiB and the text of the JSON files, whatever the weights' size. "
-      "Time: one\n"
-      "read and one write of every byte. Links, code, pickles, archives and unknown files are refused.");
+  command.Help(
+      {.examples = {"slm acquire ./SmolLM2-135M-Instruct --name HuggingFaceTB/SmolLM2-135M-Instruct "
+                    "--revision 7e27bd9"},
+       .input =
+           "profile hf-directory-v1: 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and text "
+           "files to 64 MiB. Links, code, pickles, archives and unknown files are refused.",
+       .memory = "about 20 MiB and the text of the JSON files, whatever the weights' size",
+       .time = "one read and one write of every byte"});
   command.Run([args, &context] { RunAcquire(*args, context); });
 }
 

@@ -4,7 +4,7 @@
 //     auto* flags = context.Own<FsckArgs>();      // lives as long as the program
 //     Command& command = root.Add("fsck", "Checks the store");
 //     command.Flag("--repair", &flags->repair, "Remove staging garbage, cut a torn log tail");
-//     command.Example("slm fsck --repair");
+//     command.Help({.examples = {"slm fsck --repair"}, .input = "...", .memory = "...", .time = "..."});
 //     command.Run([flags, &context] { ... });
 //   }
 #ifndef SLM_APPS_SLM_ARGS_H_
@@ -18,7 +18,21 @@
 
 namespace slm::app {
 
-// Raised nowhere: parse errors end as exit status 2 with a message.
+// What `--help` shows under the options: examples, and the command's bounds.
+struct HelpText {
+  std::vector<std::string> examples;
+  std::string input, memory, time;
+  std::string notes = "";  // may be empty
+};
+
+// The values that a number may have, both ends included.
+struct WholeRange {
+  uint64_t min = 0;
+  uint64_t max = UINT64_MAX;
+};
+
+// What does not parse ends as exit status 2 with a message: numbers are read strictly, nothing wraps or
+// is cut to its range.
 class Command {
  public:
   struct Impl;
@@ -29,16 +43,16 @@ class Command {
   // NAME without dashes is positional. Targets must outlive the program's run.
   Command& Option(const std::string& name, std::string* value, const std::string& help,
                   bool required = false);
-  Command& Option(const std::string& name, uint64_t* value, const std::string& help, bool required = false);
-  Command& Option(const std::string& name, double* value, const std::string& help, bool required = false);
+  Command& Option(const std::string& name, uint64_t* value, const std::string& help, WholeRange range = {});
+  // Any finite number.
+  Command& Option(const std::string& name, double* value, const std::string& help);
   // May be given several times; positional ones take the rest.
   Command& Option(const std::string& name, std::vector<std::string>* values, const std::string& help,
                   bool required = false);
   Command& Flag(const std::string& name, bool* value, const std::string& help);
-  // True, after parsing, if the option was given.
-  [[nodiscard]] bool Given(const std::string& name) const;
-  // Text under the options: an example, and the command's bounds (input, memory, time).
-  Command& Example(const std::string& text);
+  // `name` together with any of `others` is wrong usage. All of them are of this command.
+  Command& Excludes(const std::string& name, const std::vector<std::string>& others);
+  Command& Help(const HelpText& text);
   Command& Run(std::function<void()> run);
 
  private:
@@ -48,18 +62,24 @@ class Command {
 // Owns the root command. Parse runs the chosen subcommand.
 class CommandLine {
  public:
-  CommandLine(const std::string& name, const std::string& help, const std::string& version);
+  // `footer` stands under the list of commands.
+  CommandLine(const std::string& name, const std::string& help, const std::string& footer,
+              const std::string& version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   [[nodiscard]] Command& root();
-  enum class Outcome { kRan, kHelpShown, kUsageError };
-  // `usage_error` receives the message of a usage error.
-  [[nodiscard]] Outcome Parse(int argc, char** argv, std::string* usage_error);
+  // kRan: a subcommand ran. kHelp, kVersion: `text` is what was asked for. kNoCommand: `text` is the help
+  // that shows what could be. kUsageError: `text` is the message.
+  enum class Outcome { kRan, kHelp, kVersion, kNoCommand, kUsageError };
+  [[nodiscard]] Outcome Parse(int argc, char** argv, std::string* text);
 
  private:
+  [[nodiscard]] std::string Unexpected() const;
+
   std::unique_ptr<Command::Impl> impl_;
+  std::vector<std::string> help_topics_;
 };
 
 }  // namespace slm::app

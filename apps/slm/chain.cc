@@ -1,6 +1,5 @@
 #include "apps/slm/chain.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +18,6 @@
 
 namespace slm::app {
 namespace {
-
-bool IsDirectory(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 Result<Hash256> HashFile(const std::string& path) {
   SLM_ASSIGN(const auto file, MappedFile::Open(path));
@@ -65,16 +59,6 @@ struct TokenizerConflict {
   std::string published_ids, effective_ids;
   Bytes effective_json;
 };
-
-// What a person decided at acquisition, as conversion reads it.
-ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
-  ConfigPolicy policy;
-  for (const acquire::ConflictChoice& choice : acquisition.choices) {
-    policy.accepted_conflicts.push_back(choice.field);
-    policy.holding.push_back(choice.ref);
-  }
-  return policy;
-}
 
 std::vector<uint32_t> IdsOf(const cbor::Map& map, std::string_view key) {
   std::vector<uint32_t> ids;
@@ -343,6 +327,10 @@ evidence::ObjectSink SinkOver(Store& store) {
 }
 
 Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix) {
+  if (!LooksLikeId(hex_prefix)) {
+    return Fail(ErrorCode::kUsage,
+                "'" + hex_prefix + "' is no id: 1 to 64 lower-case hexadecimal digits; `slm log` lists them");
+  }
   SLM_ASSIGN(const std::vector<Hash256> found, store.FindByPrefix(hex_prefix));
   if (found.size() == 1) return found.front();
   if (found.empty())
@@ -350,6 +338,26 @@ Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix) {
         MakeError(ErrorCode::kNotFound, "no node of this store has an id that begins so").In(hex_prefix));
   return Fail(MakeError(ErrorCode::kUsage, std::to_string(found.size()) + " nodes begin with " + hex_prefix +
                                                "; give more digits"));
+}
+
+bool LooksLikeId(std::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Status CheckSource(const std::string& source) {
+  if (IsDirectory(source)) return {};
+  if (access(source.c_str(), F_OK) == 0) {
+    return Fail(
+        MakeError(ErrorCode::kUnsupported,
+                  "a source is a directory in the layout of a Hugging Face repository, or the id of an "
+                  "acquisition; this is a file")
+            .In(source));
+  }
+  if (LooksLikeId(source)) return {};
+  return Fail(MakeError(ErrorCode::kNotFound,
+                        "no such directory; a source is a directory, or the id of an acquisition")
+                  .In(source));
 }
 
 Result<Hash256> PutFile(Store& store, const std::string& path) {
@@ -414,6 +422,15 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
     }
   }
   return statements;
+}
+
+ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
+  ConfigPolicy policy;
+  for (const acquire::ConflictChoice& choice : acquisition.choices) {
+    policy.accepted_conflicts.push_back(choice.field);
+    policy.holding.push_back(choice.ref);
+  }
+  return policy;
 }
 
 Status ApplyConfigFields(const std::vector<acquire::Decision>& decisions,

@@ -30,6 +30,12 @@ inline constexpr uint64_t kMaxArtifactBytes = uint64_t{64} << 30;
 // The one visible node whose id begins with these digits. Errors: NOT-FOUND, USAGE if several match.
 [[nodiscard]] Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix);
 
+// `source` is a directory or could be the id of an acquisition; nothing is opened. Errors: NOT-FOUND,
+// UNSUPPORTED for a file, which no source of this version is.
+[[nodiscard]] Status CheckSource(const std::string& source);
+// Whether this could be the id of a node, or its first digits.
+[[nodiscard]] bool LooksLikeId(std::string_view text);
+
 // Streams a file into the store.
 [[nodiscard]] Result<Hash256> PutFile(Store& store, const std::string& path);
 
@@ -47,6 +53,9 @@ struct Statements {
   std::vector<acquire::Decision> config_fields;
 };
 [[nodiscard]] Result<Statements> SortStatements(const std::vector<std::string>& paths);
+
+// What a person decided at acquisition, as conversion reads it.
+[[nodiscard]] ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition);
 
 // A config-field statement applies to the file whose key it calls documentary: applies_to holds the file's
 // SHA-256, choice is "config.json:some_key". Error: DECISION-BAD.

@@ -4,6 +4,7 @@
 #define SLM_APPS_SLM_COMMANDS_H_
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +15,12 @@
 #include "codec/json.h"
 
 namespace slm::app {
+
+// Where an error in a template stands, beside what an Error says; parts that are absent are empty or 0.
+struct ErrorPlace {
+  std::string_view stage;         // "convert", "render"
+  uint64_t line = 0, column = 0;  // from 1; the column counts scalars
+};
 
 // Shared by all subcommands; lives as long as the program.
 struct AppContext {
@@ -31,11 +38,14 @@ struct AppContext {
 
   // Prints the refusal (one line on standard error; with --json the error document on standard
   // output) and sets the exit status that its area asks for.
-  void Report(const Error& error);
-  // Prints to standard output.
+  void Report(const Error& error, const ErrorPlace& place = {});
+  // Prints to standard output. What cannot be written is remembered until Flush.
   void Print(std::string_view text) const;
+  // Whether everything printed so far has left the program. Error: IO or DISK-FULL.
+  [[nodiscard]] Status Flush() const;
 
   std::vector<std::shared_ptr<void>> owned;
+  mutable int output_errno = 0;  // of the first write to standard output that failed
 };
 
 // Progress bar on standard error, only where that is a terminal; silent otherwise.
@@ -53,18 +63,33 @@ class ProgressBar {
   int last_percent_ = -1;
 };
 
-// Whole file, at most `max_bytes`; "-" reads standard input. Errors: NOT-FOUND, IO, LIMIT.
+[[nodiscard]] bool IsDirectory(const std::string& path);
+// Whole file, at most `max_bytes`; "-" reads standard input. Errors: NOT-FOUND, UNSUPPORTED (a directory),
+// IO, LIMIT.
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes);
 // The system's folder for temporary files. Errors: IO.
 [[nodiscard]] Result<std::string> TemporaryDirectory();
-[[nodiscard]] Status WriteFileAtomically(const std::string& path, std::string_view contents);
+// Before any work: `out` is a name to write to, and no input of the command. A directory among the inputs
+// stands for every file in it. Error: USAGE.
+[[nodiscard]] Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs);
 // {"error":{...}} as cli.md defines it.
-[[nodiscard]] std::string ErrorJson(const Error& error);
+[[nodiscard]] std::string ErrorJson(const Error& error, const ErrorPlace& place = {});
+// The member "error" of that document, into the open object.
+void WriteError(const Error& error, json::Writer& out, const ErrorPlace& place = {});
 // Parses each line of standard input as one JSON object and calls `handle`, which writes the members
 // of its answer (without id) into the open object. Answers go out in order, one line each, flushed,
-// with `id` echoed as it came; a bad record gives {"id":...,"error":{...}} and the stream goes on.
+// with `id` echoed as it came (null where there is none); a bad record gives {"id":...,"error":{...}}
+// and the stream goes on. A blank line is a bad record. Ends, with IO, when an answer cannot be written.
 void RunBatch(AppContext& context,
               const std::function<Status(const json::Value& record, json::Writer& out)>& handle);
+// A record of a batch has these members only. Error: SCHEMA-UNKNOWN-KEY with the key.
+[[nodiscard]] Status OnlyMembers(const json::Value& record, std::initializer_list<std::string_view> known);
+// "there is no KIND 'NAME'; this build has ...". USAGE with `option` as the field.
+[[nodiscard]] Error UnknownName(std::string_view kind, std::string_view option, std::string_view name,
+                                std::initializer_list<std::string_view> known);
+// Token ids as a person writes them: whole numbers with blanks or commas between them, perhaps in
+// brackets. Error: USAGE with `argument` as the field.
+[[nodiscard]] Result<std::vector<uint32_t>> ParseTokenIds(std::string_view text, std::string_view argument);
 
 void RegisterAcquire(Command& root, AppContext& context);
 void RegisterConvert(Command& root, AppContext& context);

@@ -28,6 +28,7 @@ class OpenedContainer {
     }
     if (file.error().code != ErrorCode::kNotFound) return Fail(std::move(file).error());
     const Error not_found = std::move(file).error();
+    if (!LooksLikeId(name)) return Fail(not_found);
     auto store = Store::Open(store_directory, {.create = false, .read_only = true});
     if (!store.has_value()) return Fail(not_found);
     SLM_ASSIGN(const Hash256 id, ResolveNode(**store, name));
@@ -86,9 +87,12 @@ void RegisterCompare(Command& root, AppContext& context) {
                  true);
   command.Option("--policy", &args->policy,
                  "Tolerance policy (default profiles/tolerance/exact-v1-f32.json)");
-  command.Example(
-      "slm compare reference.golden truth.golden source.golden candidate.golden --policy p.json\n"
-      "Bounds: containers are mapped and read whole; memory of a few arrays of the largest observation.");
+  command.Help(
+      {.examples =
+           {"slm compare reference.golden truth.golden source.golden candidate.golden --policy p.json"},
+       .input = "containers of any size, policy of at most 1 MiB",
+       .memory = "the mapped containers and a few arrays of the largest observation",
+       .time = "linear in the containers"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -30,43 +32,67 @@ int ExitStatus(ErrorArea area) {
   return 70;
 }
 
+// errno of reading, in the words of the system.
 Error SystemError(const std::string& path, const char* what) {
   const int code = errno;
-  const ErrorCode kind = code == ENOENT   ? ErrorCode::kNotFound
-                         : code == ENOSPC ? ErrorCode::kDiskFull
-                                          : ErrorCode::kIo;
+  const ErrorCode kind = code == ENOENT || code == ENOTDIR ? ErrorCode::kNotFound
+                         : code == EISDIR                  ? ErrorCode::kUnsupported
+                                                           : ErrorCode::kIo;
   return MakeError(kind, std::string(what) + ": " + std::strerror(code)).In(path);
 }
 
-void WriteErrorMembers(const Error& error, json::Writer& out) {
+bool SameFile(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+Status RefuseIfSame(const std::string& out, const struct stat& target, const std::string& input) {
+  struct stat info{};
+  if (stat(input.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || !SameFile(target, info)) return {};
+  return Fail(MakeError(ErrorCode::kUsage, "this file is an input of the command; write to another name")
+                  .In(out)
+                  .Field(input));
+}
+
+}  // namespace
+
+void WriteError(const Error& error, json::Writer& out, const ErrorPlace& place) {
   out.Key("error").BeginObject();
   out.Key("code").String(error.CodeText());
   out.Key("number").Uint(static_cast<uint64_t>(error.code));
+  if (!place.stage.empty()) out.Key("stage").String(place.stage);
   if (!error.file.empty()) out.Key("file").String(EscapeForDisplay(error.file));
   if (error.byte_offset) out.Key("byte_offset").Uint(*error.byte_offset);
+  if (place.line > 0) out.Key("line").Uint(place.line).Key("column").Uint(place.column);
   if (!error.field.empty()) out.Key("field").String(EscapeForDisplay(error.field));
   out.Key("message").String(EscapeForDisplay(error.message));
   out.EndObject();
 }
 
-}  // namespace
-
-std::string ErrorJson(const Error& error) {
+std::string ErrorJson(const Error& error, const ErrorPlace& place) {
   json::Writer out;
   out.BeginObject();
-  WriteErrorMembers(error, out);
+  WriteError(error, out, place);
   out.EndObject();
   return out.Take();
 }
 
-void AppContext::Report(const Error& error) {
-  if (json) Print(ErrorJson(error) + "\n");
-  std::fprintf(stderr, "%s\n", error.ToString().c_str());
+void AppContext::Report(const Error& error, const ErrorPlace& place) {
+  if (json) Print(ErrorJson(error, place) + "\n");
+  std::fprintf(stderr, "%s\n", EscapeForDisplay(error.ToString()).c_str());
   exit_code = ExitStatus(Info(error.code).area);
 }
 
 void AppContext::Print(std::string_view text) const {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && output_errno == 0)
+    output_errno = errno;
+}
+
+Status AppContext::Flush() const {
+  if (std::fflush(stdout) != 0 && output_errno == 0) output_errno = errno;
+  if (output_errno == 0) return {};
+  const ErrorCode code = output_errno == ENOSPC ? ErrorCode::kDiskFull : ErrorCode::kIo;
+  return Fail(
+      MakeError(code, std::string("cannot write: ") + std::strerror(output_errno)).In("standard output"));
 }
 
 ProgressBar::ProgressBar(std::string label)
@@ -88,22 +114,30 @@ void ProgressBar::Update(uint64_t done, uint64_t total) {
   std::fflush(stderr);
 }
 
+bool IsDirectory(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes) {
   const bool standard_input = path == "-";
   const int fd = standard_input ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Fail(SystemError(path, "cannot open"));
+  const std::string name = standard_input ? "standard input" : path;
+  if (fd < 0) return Fail(SystemError(name, "cannot open"));
+  if (standard_input && isatty(STDIN_FILENO) == 1)
+    std::fputs("reading from the terminal; Ctrl-D on an empty line ends the input\n", stderr);
   std::string text;
   char block[65536];
   Status status;
   for (;;) {
     const ssize_t got = read(fd, block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) status = Fail(SystemError(path, "cannot read"));
+    if (got < 0) status = Fail(SystemError(name, "cannot read"));
     if (got <= 0) break;
     if (text.size() + static_cast<size_t>(got) > max_bytes) {
       status = Fail(
           MakeError(ErrorCode::kLimit, "larger than the limit of " + std::to_string(max_bytes) + " bytes")
-              .In(path)
+              .In(name)
               .At(max_bytes));
       break;
     }
@@ -121,62 +155,140 @@ Result<std::string> TemporaryDirectory() {
   return path.string();
 }
 
-Status WriteFileAtomically(const std::string& path, std::string_view contents) {
-  const std::string staging = path + ".partial-" + std::to_string(getpid());
-  const int fd = open(staging.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return Fail(SystemError(path, "cannot create"));
-  Status status;
-  while (!contents.empty() && status) {
-    const ssize_t put = write(fd, contents.data(), contents.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) status = Fail(SystemError(path, "cannot write"));
-    if (put > 0) contents.remove_prefix(static_cast<size_t>(put));
+Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs) {
+  if (out.empty() || out == "-") {
+    return Fail(MakeError(ErrorCode::kUsage, out.empty() ? "the name of the file to write is empty"
+                                                         : "'-' is no file to write to: standard output "
+                                                           "carries the summary; name a file, or a FIFO")
+                    .Field("--out"));
   }
-  if (status && fsync(fd) != 0) status = Fail(SystemError(path, "cannot write"));
-  if (close(fd) != 0 && status) status = Fail(SystemError(path, "cannot write"));
-  if (status && rename(staging.c_str(), path.c_str()) != 0) status = Fail(SystemError(path, "cannot rename"));
-  if (!status) unlink(staging.c_str());
-  return status;
+  struct stat target{};
+  if (stat(out.c_str(), &target) != 0 || !S_ISREG(target.st_mode)) return {};
+  struct stat standard_output{};
+  if (fstat(STDOUT_FILENO, &standard_output) == 0 && SameFile(target, standard_output)) {
+    return Fail(MakeError(ErrorCode::kUsage, "standard output goes to this file; write to another name")
+                    .In(out)
+                    .Field("--out"));
+  }
+  for (const std::string& input : inputs) {
+    SLM_TRY(RefuseIfSame(out, target, input));
+    std::error_code ended;
+    constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
+    for (std::filesystem::recursive_directory_iterator at(input, kOptions, ended), end; !ended && at != end;
+         at.increment(ended)) {
+      SLM_TRY(RefuseIfSame(out, target, at->path().string()));
+    }
+  }
+  return {};
 }
+
+Status OnlyMembers(const json::Value& record, std::initializer_list<std::string_view> known) {
+  for (const json::Value member : record.children()) {
+    if (std::find(known.begin(), known.end(), member.key()) != known.end()) continue;
+    std::string names;
+    for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
+    return Fail(
+        MakeError(ErrorCode::kSchemaUnknownKey,
+                  "a record has no member \"" + std::string(member.key()) + "\"; it may have " + names)
+            .At(member.key_byte_offset())
+            .Field(member.key()));
+  }
+  return {};
+}
+
+Error UnknownName(std::string_view kind, std::string_view option, std::string_view name,
+                  std::initializer_list<std::string_view> known) {
+  std::string names;
+  for (const std::string_view one : known) names.append(names.empty() ? "" : ", ").append(one);
+  return MakeError(ErrorCode::kUsage, "there is no " + std::string(kind) + " '" + std::string(name) +
+                                          "'; this build has " + names)
+      .Field(option);
+}
+
+Result<std::vector<uint32_t>> ParseTokenIds(std::string_view text, std::string_view argument) {
+  std::vector<uint32_t> ids;
+  constexpr std::string_view kBetween = " ,\n\t\r[]";
+  for (size_t at = text.find_first_not_of(kBetween); at != std::string_view::npos;
+       at = text.find_first_not_of(kBetween, at)) {
+    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
+    uint32_t id = 0;
+    const auto [rest, fault] = std::from_chars(text.data() + at, text.data() + end, id);
+    if (fault != std::errc() || rest != text.data() + end) {
+      return Fail(MakeError(ErrorCode::kUsage, "'" + std::string(text.substr(at, end - at)) +
+                                                   "' is no token id: a whole number from 0 to 4294967295")
+                      .Field(argument));
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+namespace {
+
+constexpr uint64_t kMaxLineBytes = uint64_t{256} << 20;
+
+// One line's answer, with its line feed.
+std::string AnswerLine(std::string line, bool too_long,
+                       const std::function<Status(const json::Value& record, json::Writer& out)>& handle) {
+  std::string id = "null";
+  json::Writer out;
+  const auto answer = [&]() -> Status {
+    if (too_long) {
+      return Fail(MakeError(ErrorCode::kLimit, "a line of more than 256 MiB").At(kMaxLineBytes));
+    }
+    if (line.find_first_not_of(" \t\r") == std::string::npos) {
+      return Fail(
+          MakeError(ErrorCode::kJsonSyntax, "a blank line is no record; give one JSON object a line").At(0));
+    }
+    SLM_ASSIGN(const json::Document document, json::Parse(std::move(line), {.max_bytes = kMaxLineBytes}));
+    if (!document.root().is_object()) {
+      return Fail(MakeError(ErrorCode::kJsonType, "a record is one JSON object a line")
+                      .At(document.root().byte_offset()));
+    }
+    if (const auto value = document.root().Find("id")) id = value->source_text();
+    out.BeginObject().Key("id").Raw(id);
+    return handle(document.root(), out);
+  };
+  if (const Status status = answer(); !status) {
+    out = json::Writer();
+    out.BeginObject().Key("id").Raw(id);
+    WriteError(status.error(), out);
+  }
+  out.EndObject();
+  return out.Take() + "\n";
+}
+
+}  // namespace
 
 void RunBatch(AppContext& context,
               const std::function<Status(const json::Value& record, json::Writer& out)>& handle) {
   std::string line;
-  const auto answer = [&](const std::string& text) {
-    json::Limits limits;
-    limits.max_bytes = uint64_t{256} << 20;
-    std::string id = "null";
-    json::Writer out;
-    const auto document = json::Parse(text, limits);
-    Status status;
-    if (!document) {
-      status = Fail(document.error());
-    } else if (!document->root().is_object()) {
-      status = Fail(MakeError(ErrorCode::kJsonType, "a record is one JSON object a line").At(0));
-    } else {
-      if (const auto value = document->root().Find("id")) id = value->source_text();
-      out.BeginObject().Key("id").Raw(id);
-      status = handle(document->root(), out);
-    }
-    if (!status) {
-      out = json::Writer();
-      out.BeginObject().Key("id").Raw(id);
-      WriteErrorMembers(status.error(), out);
-    }
-    out.EndObject();
-    context.Print(out.Take() + "\n");
-    std::fflush(stdout);
-  };
-  for (int byte = std::getchar(); byte != EOF; byte = std::getchar()) {
-    if (byte != '\n') {
-      line.push_back(static_cast<char>(byte));
-      continue;
-    }
-    if (!line.empty()) answer(line);
+  bool too_long = false;
+  const auto answer = [&]() -> Status {
+    context.Print(AnswerLine(std::move(line), too_long, handle));
     line.clear();
+    too_long = false;
+    return context.Flush();
+  };
+  std::vector<char> block(65536);
+  for (;;) {
+    const ssize_t got = read(STDIN_FILENO, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return context.Report(SystemError("standard input", "cannot read"));
+    if (got == 0) break;
+    for (std::string_view rest(block.data(), static_cast<size_t>(got)); !rest.empty();) {
+      const size_t end = rest.find('\n');
+      const std::string_view piece = rest.substr(0, end);
+      too_long = too_long || line.size() + piece.size() > kMaxLineBytes;
+      if (!too_long) line += piece;
+      if (end == std::string_view::npos) break;
+      if (const Status status = answer(); !status) return context.Report(status.error());
+      rest.remove_prefix(end + 1);
+    }
   }
-  if (!line.empty()) answer(line);
-  if (std::ferror(stdin) != 0) context.Report(MakeError(ErrorCode::kIo, "standard input could not be read"));
+  if (line.empty() && !too_long) return;
+  if (const Status status = answer(); !status) context.Report(status.error());
 }
 
 }  // namespace slm::app

@@ -1,8 +1,6 @@
 // slm convert: a source (directory or acquisition) becomes one .slm artifact.
 #include "convert/convert.h"
 
-#include <sys/stat.h>
-
 #include <memory>
 
 #include "acquire/acquisition.h"
@@ -24,31 +22,7 @@ struct ConvertArgs {
   std::vector<std::string> decisions;
 };
 
-bool IsDirectory(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-// License statements belong to the acquisition, config-field statements to the conversion.
-struct Decided {
-  std::vector<std::string> license_paths;
-  std::vector<acquire::Decision> config_fields;
-};
-
-Result<Decided> ReadDecisions(const std::vector<std::string>& paths) {
-  Decided decided;
-  for (const std::string& path : paths) {
-    SLM_ASSIGN(acquire::Decision decision, acquire::LoadDecision(path));
-    if (decision.kind == "config-field") {
-      decided.config_fields.push_back(std::move(decision));
-    } else {
-      decided.license_paths.push_back(path);
-    }
-  }
-  return decided;
-}
-
-Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, const Decided& decided) {
+Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, const Statements& statements) {
   if (!IsDirectory(args.source)) {
     SLM_ASSIGN(const Hash256 id, ResolveNode(store, args.source));
     return acquire::LoadAcquisition(store, id);
@@ -57,8 +31,8 @@ Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, con
   request.directory = args.source;
   request.name = args.name;
   request.revision = args.revision;
-  request.decision_paths = decided.license_paths;
-  request.accept_conflict_paths = args.accepted;
+  request.decision_paths = statements.license_paths;
+  request.accept_conflict_paths = statements.accept_conflict_paths;
   ProgressBar bar("acquire");
   request.on_progress = [&bar](acquire::Progress progress) {
     bar.Update(progress.bytes_done, progress.bytes_total);
@@ -66,32 +40,13 @@ Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, con
   return acquire::AcquireDirectory(store, request);
 }
 
-// A config-field statement applies to the file whose key it calls documentary: applies_to holds the
-// file's SHA-256, choice is "config.json:some_key".
-Status ApplyConfigFields(const Decided& decided, const acquire::Acquisition& acquisition,
-                         ConfigPolicy* policy) {
-  for (const acquire::Decision& decision : decided.config_fields) {
-    const std::string key = decision.ChoiceText();
-    const acquire::SourceFile* file = acquisition.Find(key.substr(0, key.find(':')));
-    if (file == nullptr || !decision.AppliesTo(file->blob)) {
-      return Fail(
-          MakeError(ErrorCode::kDecisionBad,
-                    "the statement must name a key as \"config.json:key\" and apply to that file's SHA-256")
-              .In(decision.path)
-              .Field("applies_to"));
-    }
-    policy->documentary_keys.push_back({key, ToHex(decision.statement_hash)});
-  }
-  return {};
-}
-
 // Blobs, nodes and one log record: what the artifact is made of becomes visible at once.
-Status Record(Store& store, const Decided& decided, const convert::ConvertResult& result) {
+Status Record(Store& store, const Statements& statements, const convert::ConvertResult& result) {
   std::vector<Hash256> named{result.artifact_node};
   for (const Bytes& blob : result.blobs) {
     SLM_TRY(store.PutBlob(blob));
   }
-  for (const acquire::Decision& decision : decided.config_fields) {
+  for (const acquire::Decision& decision : statements.config_fields) {
     SLM_TRY(store.PutBlob(decision.statement));
     SLM_ASSIGN(const Hash256 id, store.PutNode(acquire::DecisionNode(decision)));
     named.push_back(id);
@@ -104,21 +59,29 @@ Status Record(Store& store, const Decided& decided, const convert::ConvertResult
 
 Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisition* acquisition,
                   convert::ConvertResult* result) {
+  std::vector<std::string> paths = args.decisions;
+  paths.insert(paths.end(), args.accepted.begin(), args.accepted.end());
+  std::vector<std::string> inputs = paths;
+  inputs.push_back(args.source);
+  SLM_TRY(CheckSource(args.source));
+  SLM_TRY(CheckOutput(args.out, inputs));
   SLM_ASSIGN(const std::unique_ptr<Store> store, Store::Open(context.store, StoreOptions{}));
-  SLM_ASSIGN(const Decided decided, ReadDecisions(args.decisions));
-  SLM_ASSIGN(*acquisition, Acquired(*store, args, decided));
-  convert::Options options;
-  for (const acquire::ConflictChoice& choice : acquisition->choices) {
-    options.policy.accepted_conflicts.push_back(choice.field);
-    options.policy.holding.push_back(choice.ref);
+  SLM_ASSIGN(const Statements statements, SortStatements(paths));
+  if (!statements.tokenizer.empty()) {
+    return Fail(MakeError(ErrorCode::kDecisionBad, "a statement of kind tokenizer decides nothing in convert")
+                    .In(statements.tokenizer.front().path)
+                    .Field("kind"));
   }
-  SLM_TRY(ApplyConfigFields(decided, *acquisition, &options.policy));
+  SLM_ASSIGN(*acquisition, Acquired(*store, args, statements));
+  convert::Options options;
+  options.policy = PolicyOf(*acquisition);
+  SLM_TRY(ApplyConfigFields(statements.config_fields, *acquisition, &options.policy));
   {
     ProgressBar bar("convert");
     options.on_progress = [&bar](uint64_t done, uint64_t total) { bar.Update(done, total); };
     SLM_ASSIGN(*result, convert::Convert(SourceOf(*acquisition, *store), options, args.out));
   }
-  return Record(*store, decided, *result);
+  return Record(*store, statements, *result);
 }
 
 void RunConvert(const ConvertArgs& args, AppContext& context) {
@@ -169,10 +132,10 @@ void RegisterConvert(Command& root, AppContext& context) {
   command.Option("--revision", &args->revision, "Its commit or version; recorded, not checked");
   command.Option("--accept-conflict", &args->accepted, "Statement of a person about a conflict");
   command.Option("--decision", &args->decisions, "Statement of a person: license, config-field");
-  command.Example(
-      "slm convert models/slm-demo -o demo.slm\n"
-      "Input: every tensor f32, bf16 or f16; time: one pass over the weights; memory: flat, the weights are "
-      "mapped.");
+  command.Help({.examples = {"slm convert models/slm-demo -o demo.slm"},
+                .input = "every tensor f32, bf16 or f16; files within the acquisition profile",
+                .memory = "flat: the weights are mapped and streamed",
+                .time = "one read and two writes of every byte: into the store, and into the artifact"});
   command.Run([args, &context] { RunConvert(*args, context); });
 }
 

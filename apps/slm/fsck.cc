@@ -52,10 +52,11 @@ void RegisterFsck(Command& root, AppContext& context) {
   Command& command = root.Add("fsck", "Checks the store: contents against names, graph, log");
   command.Flag("--quick", &options->quick, "Do not hash the contents of blobs");
   command.Flag("--repair", &options->repair, "Remove unfinished files, cut a torn log tail; nothing else");
-  command.Example(
-      "slm fsck --quick\n"
-      "Exit status: 0 clean, 1 problems, 4 could not check. Reads every file once; memory grows with the\n"
-      "number of objects (about 100 bytes each), not with their sizes.");
+  command.Help({.examples = {"slm fsck --quick"},
+                .input = "a store of any size",
+                .memory = "about 100 bytes for each object, whatever their sizes",
+                .time = "one read of every file; with --quick of every node",
+                .notes = "Exit status: 0 clean, 1 problems, 4 could not check."});
   command.Run([options, &context] {
     const auto report = Fsck(context.store, *options);
     if (!report) {

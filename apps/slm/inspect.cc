@@ -132,8 +132,10 @@ void RegisterInspect(Command& root, AppContext& context) {
   command.Option("file", &args->file, "A .slm file", true);
   command.Flag("--explain", &args->explain,
                "For each field: publisher, pinned source, what is left open, our choice");
-  command.Example(
-      "slm inspect model.slm --explain\nInput: any .slm of version 1; time: the file is hashed twice.");
+  command.Help({.examples = {"slm inspect model.slm --explain"},
+                .input = "any .slm of version 1",
+                .memory = "the mapped file and its manifest of at most 16 MiB",
+                .time = "the file is hashed twice"});
   command.Run([args, &context] { RunInspect(*args, context); });
 }
 

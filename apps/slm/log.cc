@@ -58,8 +58,11 @@ Status PrintLog(const LogArgs& args, const AppContext& context) {
 void RegisterLog(Command& root, AppContext& context) {
   auto* args = context.Own<LogArgs>();
   Command& command = root.Add("log", "Prints the store's log, oldest record first");
-  command.Option("--limit", &args->limit, "Only the last N records");
-  command.Example("slm log --limit 5\nReads the log and the nodes that it names; at most 1 GiB of log.");
+  command.Option("--limit", &args->limit, "Only the last N records (default, and 0: all)");
+  command.Help({.examples = {"slm log --limit 5"},
+                .input = "at most 1 GiB of log",
+                .memory = "the log and one of its nodes",
+                .time = "one read of the log and of the nodes that it names"});
   command.Run([args, &context] {
     if (const Status status = PrintLog(*args, context); !status) context.Report(status.error());
   });

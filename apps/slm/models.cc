@@ -17,11 +17,6 @@ namespace {
 constexpr uint64_t kMaxTokenizerBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxConfigBytes = uint64_t{64} << 20;
 
-bool IsDirectory(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 bool IsFile(const std::string& path) {
   struct stat info{};
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
@@ -188,6 +183,13 @@ Result<chat::Template> TemplateModel::Compile() const {
 Result<TemplateModel> OpenTemplateModel(const std::string& path) {
   if (IsDirectory(path)) return OpenTemplateDirectory(path);
   if (path.ends_with(".slm")) return OpenTemplateArtifact(path);
+  if (path.ends_with(".model") || path.ends_with(".gguf")) {
+    return Fail(
+        MakeError(ErrorCode::kUnsupported,
+                  "chat templates in files of this kind are not read by this version; give the source "
+                  "directory or a .jinja file")
+            .In(path));
+  }
   TemplateModel out;
   out.name = path;
   SLM_ASSIGN(out.source, ReadTextFile(path, kMaxConfigBytes));

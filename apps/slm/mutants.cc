@@ -4,10 +4,10 @@
 #include <bit>
 #include <map>
 
-#include "apps/slm/commands.h"
 #include "model/effective_config.h"
 #include "slm_file/artifact_writer.h"
 #include "slm_file/manifest.h"
+#include "slm_file/output_file.h"
 
 namespace slm::app {
 namespace {
@@ -118,7 +118,7 @@ Status FlipByte(const Artifact& artifact, const std::string& path) {
   std::string copy(AsText(artifact.file()));
   const TensorEntry& entry = artifact.tensors()[artifact.tensors().size() / 2];
   copy[entry.offset + entry.size / 2] = static_cast<char>(copy[entry.offset + entry.size / 2] ^ 0x10);
-  return WriteFileAtomically(path, copy);
+  return WriteWholeFile(path, copy);
 }
 
 Status RewriteGolden(const golden::Golden& golden, const ObservationEdit& edit, const std::string& path) {
@@ -143,7 +143,7 @@ Status RewriteGolden(const golden::Golden& golden, const ObservationEdit& edit, 
     SLM_ASSIGN(attachment.blob, writer.AddBlob(golden.BlobBytes(attachment.blob)));
   }
   SLM_TRY(writer.Finish(std::move(content)));
-  return WriteFileAtomically(path, AsText(out));
+  return WriteWholeFile(path, AsText(out));
 }
 
 Status NanLane(const golden::Golden& golden, const std::string& path) {

@@ -438,9 +438,13 @@ void RegisterMutate(Command& root, AppContext& context) {
   command.Option("--decision", &args->decisions, "Statement of a person that the unchanged chain needs");
   command.Option("--only", &args->only, "Run this mutant only; may be repeated");
   command.Option("--seed", &args->seed, "Of the order in which the gates get them (default 1)");
-  command.Example(
-      "slm mutate models/slm-demo --cases cases.jsonl --evidence reference.golden --policy p.json\n"
-      "Exit status 0 if every mutant is caught where it must be, and every no-op passes.");
+  command.Help(
+      {.examples =
+           {"slm mutate models/slm-demo --cases cases.jsonl --evidence reference.golden --policy p.json"},
+       .input = "as for promote",
+       .memory = "as for promote",
+       .time = "a promotion for each mutant",
+       .notes = "Exit status 0 if every mutant is caught where it must be, and every no-op passes."});
   command.Run([args, &context] {
     const Status status = Mutation(context, *args).Run();
     if (!status.has_value()) context.Report(status.error());

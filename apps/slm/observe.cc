@@ -1,12 +1,14 @@
 // slm observe FILE.slm --cases FILE -o OUT [--like EVIDENCE] [--taps all|NAMES]
 #include "evidence/observe.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <memory>
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "codec/sha256.h"
 #include "slm_file/mapped_file.h"
+#include "slm_file/output_file.h"
 
 namespace slm::app {
 namespace {
@@ -15,44 +17,6 @@ struct ObserveArgs {
   std::string artifact, cases, out, like;
   std::string backend = "native-scalar";
   std::string taps = "all";
-};
-
-// Writes into a file beside `path` and renames it there at the end.
-class AtomicFile {
- public:
-  explicit AtomicFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {}
-  ~AtomicFile() {
-    if (file_ != nullptr) std::fclose(file_);
-    if (!done_) std::remove(partial_.c_str());
-  }
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  Status Open() {
-    file_ = std::fopen(partial_.c_str(), "wb");
-    if (file_ == nullptr) return Fail(MakeError(ErrorCode::kIo, "cannot create the file").In(path_));
-    return {};
-  }
-  Status Append(ByteSpan bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-      return Fail(MakeError(ErrorCode::kIo, "cannot write the file; is the disk full?").In(path_));
-    }
-    return {};
-  }
-  Status Commit() {
-    const bool closed = std::fclose(file_) == 0;
-    file_ = nullptr;
-    if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) {
-      return Fail(MakeError(ErrorCode::kIo, "cannot write the file; is the disk full?").In(path_));
-    }
-    done_ = true;
-    return {};
-  }
-
- private:
-  std::string path_, partial_;
-  std::FILE* file_ = nullptr;
-  bool done_ = false;
 };
 
 std::vector<std::string> SplitNames(const std::string& list) {
@@ -72,10 +36,11 @@ Status Run(AppContext& context, const ObserveArgs& args) {
                           ? ops::KernelFromName(std::string_view(args.backend).substr(kNative.size()))
                           : std::nullopt;
   if (!kernel) {
-    return Fail(
-        MakeError(ErrorCode::kUnsupported, "backends of this build are native-scalar and native-vector")
-            .Field("--backend"));
+    return Fail(UnknownName("backend", "--backend", args.backend, {"native-scalar", "native-vector"}));
   }
+  std::vector<std::string> inputs{args.artifact, args.cases};
+  if (!args.like.empty()) inputs.push_back(args.like);
+  SLM_TRY(CheckOutput(args.out, inputs));
   SLM_ASSIGN(const std::string cases_text, ReadTextFile(args.cases, kMaxCasesBytes));
   auto cases = evidence::ParseCases(cases_text);
   if (!cases.has_value()) return Fail(std::move(cases).error().In(args.cases));
@@ -99,16 +64,15 @@ Status Run(AppContext& context, const ObserveArgs& args) {
   }
   ProgressBar bar("observe");
   options.on_progress = [&bar](uint64_t done, uint64_t total) { bar.Update(done, total); };
-  AtomicFile out(args.out);
-  SLM_TRY(out.Open());
+  SLM_ASSIGN(const std::unique_ptr<OutputFile> out, OutputFile::Create(args.out));
   Sha256 hash;
   uint64_t n_bytes = 0;
   SLM_TRY(evidence::Observe(*candidate, *cases, options, [&](ByteSpan bytes) -> Status {
     hash.Update(bytes);
     n_bytes += bytes.size();
-    return out.Append(bytes);
+    return out->Append(bytes);
   }));
-  SLM_TRY(out.Commit());
+  SLM_TRY(out->Publish());
   const std::string sha256 = ToHex(hash.Finish());
   if (context.json) {
     json::Writer writer;
@@ -138,9 +102,12 @@ void RegisterObserve(Command& root, AppContext& context) {
                  "Keep the arrays and slices of this container, so that the two align");
   command.Option("--taps", &args->taps, "all, or observation names separated by commas (without --like)");
   command.Option("--backend", &args->backend, "native-scalar or native-vector");
-  command.Example(
-      "slm observe model.slm --cases cases.jsonl --like reference.golden -o candidate.golden\n"
-      "Bounds: cases of at most 64 MiB; memory of one case's arrays, key/value cache and logits.");
+  command.Excludes("--like", {"--taps"});
+  command.Help(
+      {.examples = {"slm observe model.slm --cases cases.jsonl --like reference.golden -o candidate.golden"},
+       .input = "cases of at most 64 MiB",
+       .memory = "the mapped artifact, one case's arrays, the key/value cache and the logits",
+       .time = "a pass over the weights for each token of each case"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

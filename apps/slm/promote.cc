@@ -5,6 +5,8 @@
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "slm_file/mapped_file.h"
+#include "slm_file/output_file.h"
 
 namespace slm::app {
 namespace {
@@ -44,6 +46,14 @@ std::string LevelsWithoutEvidence() {
 }
 
 Status Run(AppContext& context, const PromoteArgs& args) {
+  SLM_TRY(CheckSource(args.source));
+  constexpr std::string_view kArtifactName = "/model.slm", kObservationName = "/candidate.golden";
+  if (!args.out.empty()) {
+    std::vector<std::string> inputs = args.evidence;
+    inputs.insert(inputs.end(), {args.source, args.cases, args.policy});
+    for (const std::string_view name : {kArtifactName, kObservationName})
+      SLM_TRY(CheckOutput(args.out + std::string(name), inputs));
+  }
   SLM_ASSIGN(const auto store, Store::Open(context.store));
   ChainRequest request;
   request.source = args.source;
@@ -70,13 +80,14 @@ Status Run(AppContext& context, const PromoteArgs& args) {
   if (!args.out.empty()) {
     std::error_code error;
     std::filesystem::create_directories(args.out, error);
-    if (error) return Fail(MakeError(ErrorCode::kIo, "cannot make the folder").In(args.out));
-    for (const auto& [blob, name] : {std::pair{result.artifact_blob, "model.slm"},
-                                     std::pair{result.observation_blob, "candidate.golden"}}) {
+    if (error) {
+      return Fail(MakeError(ErrorCode::kIo, "cannot make the folder: " + error.message()).In(args.out));
+    }
+    for (const auto& [blob, name] : {std::pair{result.artifact_blob, kArtifactName},
+                                     std::pair{result.observation_blob, kObservationName}}) {
       SLM_ASSIGN(const std::string path, store->BlobPath(blob));
-      std::filesystem::copy_file(path, args.out + "/" + name,
-                                 std::filesystem::copy_options::overwrite_existing, error);
-      if (error) return Fail(MakeError(ErrorCode::kIo, "cannot write the file").In(args.out + "/" + name));
+      SLM_ASSIGN(const auto mapped, MappedFile::Open(path));
+      SLM_TRY(WriteWholeFile(args.out + std::string(name), AsText(mapped->bytes())));
     }
   }
   context.exit_code = result.promotion.Holds() ? 0 : 1;
@@ -106,12 +117,12 @@ void RegisterPromote(Command& root, AppContext& context) {
   command.Option("--decision", &args->decisions, "Statement of a person (license, tokenizer)");
   command.Option("--accept-conflict", &args->accepted, "Statement of a person that accepts a conflict");
   command.Option("-o,--out", &args->out, "Folder for copies of model.slm and candidate.golden");
-  command.Example(
-      "slm promote models/slm-demo --cases cases.jsonl --evidence reference.golden --evidence truth.golden "
-      "\\\n"
-      "    --evidence source.golden --policy profiles/tolerance/exact-v1-f32.json\n"
-      "Bounds: cases of at most 64 MiB, policy of 1 MiB; memory of about the artifact plus one set of "
-      "containers.");
+  command.Help(
+      {.examples = {"slm promote models/slm-demo --cases cases.jsonl --evidence reference.golden --evidence "
+                    "truth.golden --evidence source.golden --policy policy.json"},
+       .input = "cases of at most 64 MiB, policy of at most 1 MiB",
+       .memory = "about the artifact and one set of containers",
+       .time = "acquire, convert, a pass over the weights for each token of each case, compare"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

@@ -1,4 +1,7 @@
 // slm render MODEL [CONTEXT.json] [--explain] [--batch]
+#include <algorithm>
+#include <optional>
+
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
@@ -30,30 +33,65 @@ void WriteRendered(const chat::Rendered& rendered, json::Writer& out) {
   out.Key("generation_prefix").String(rendered.ownership.generation_prefix).EndObject();
 }
 
-// One batch record: its context, perhaps a template and a clock of its own. Errors carry the stage.
-Status RenderRecord(const TemplateModel& model, const json::Value& record, json::Writer& out) {
-  const auto context = record.Find("context");
-  if (!context) return Fail(MakeError(ErrorCode::kTplInput, "a record needs \"context\"").Field("context"));
-  chat::RenderOptions options{model.special_tokens, ""};
-  if (const auto clock = record.Find("clock"); clock && clock->is_string()) options.clock = clock->string();
-  const auto with_stage = [&out](const Error& error, std::string_view stage) {
-    out.Key("error").BeginObject().Key("code").String(error.CodeText());
-    out.Key("number").Uint(static_cast<uint64_t>(error.code)).Key("stage").String(stage);
-    if (error.byte_offset) out.Key("byte_offset").Uint(*error.byte_offset);
-    out.Key("message").String(EscapeForDisplay(error.message)).EndObject();
-    return Status();
+// Where an error of a template's own text stands.
+ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view stage) {
+  ErrorPlace place{.stage = stage};
+  if (!error.byte_offset || source.empty()) return place;
+  const std::string_view before = source.substr(0, std::min<uint64_t>(*error.byte_offset, source.size()));
+  place.line = 1 + static_cast<uint64_t>(std::count(before.begin(), before.end(), '\n'));
+  const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none: npos + 1
+  const std::string_view in_line = before.substr(line_begin);
+  // Bytes that do not continue a character; the text may be ill-formed.
+  place.column = 1 + static_cast<uint64_t>(std::count_if(in_line.begin(), in_line.end(), [](char byte) {
+                   return (static_cast<uint8_t>(byte) & 0xC0U) != 0x80U;
+                 }));
+  return place;
+}
+
+struct RenderInput {
+  json::Value context;
+  std::string clock;
+  std::optional<std::string_view> source;  // in place of the model's template
+};
+
+Result<RenderInput> ReadRecord(const json::Value& record) {
+  SLM_TRY(OnlyMembers(record, {"id", "context", "template", "clock"}));
+  const auto bad = [](const json::Value& value, std::string_view what) {
+    return Fail(MakeError(ErrorCode::kTplInput, std::string(value.key()) + " is " + std::string(what))
+                    .At(value.byte_offset())
+                    .Field(value.key()));
   };
-  Result<chat::Template> compiled = Fail(ErrorCode::kTplMissing, "no template");
-  if (const auto source = record.Find("template")) {
-    if (!source->is_string())
-      return Fail(MakeError(ErrorCode::kTplInput, "\"template\" is not text").Field("template"));
-    compiled = chat::Template::Compile(source->string());
-  } else {
-    compiled = model.Compile();
+  RenderInput input;
+  const auto context = record.Find("context");
+  if (!context)
+    return Fail(MakeError(ErrorCode::kTplInput, "a record needs \"context\"").At(0).Field("context"));
+  input.context = *context;
+  if (const auto clock = record.Find("clock")) {
+    if (!clock->is_string()) return bad(*clock, "a text such as 2026-11-30T12:00:00");
+    input.clock = clock->string();
   }
-  if (!compiled) return with_stage(compiled.error(), "convert");
-  const auto rendered = compiled->Render(*context, options);
-  if (!rendered) return with_stage(rendered.error(), "render");
+  if (const auto source = record.Find("template")) {
+    if (!source->is_string()) return bad(*source, "the template's text");
+    input.source = source->string();
+  }
+  return input;
+}
+
+// One batch record. An error of the template carries the stage, and its place in the template.
+Status RenderRecord(const TemplateModel& model, const json::Value& record, json::Writer& out) {
+  SLM_ASSIGN(const RenderInput input, ReadRecord(record));
+  const std::string_view source = input.source.value_or(model.source);
+  const auto compiled = input.source ? chat::Template::Compile(*input.source) : model.Compile();
+  if (!compiled) {
+    WriteError(compiled.error(), out, PlaceIn(source, compiled.error(), "convert"));
+    return {};
+  }
+  const auto rendered =
+      compiled->Render(input.context, chat::RenderOptions{model.special_tokens, input.clock});
+  if (!rendered) {
+    WriteError(rendered.error(), out, PlaceIn(source, rendered.error(), "render"));
+    return {};
+  }
   WriteRendered(*rendered, out);
   return {};
 }
@@ -78,13 +116,28 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   return text;
 }
 
-Status RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
-  SLM_ASSIGN(const chat::Template compiled, model.Compile());
-  SLM_ASSIGN(std::string text, ReadTextFile(args.context, kMaxContextBytes));
-  auto document = json::Parse(std::move(text));
-  if (!document) return Fail(Error(document.error()).In(args.context));
-  const auto rendered = compiled.Render(document->root(), chat::RenderOptions{model.special_tokens, ""});
-  if (!rendered) return Fail(Error(rendered.error()).In(args.context));
+// An error and, where the template is at fault, the place in it.
+struct RenderFault {
+  Error error;
+  ErrorPlace place;
+};
+
+std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& args,
+                                           const TemplateModel& model) {
+  const auto compiled = model.Compile();
+  if (!compiled)
+    return std::unexpected(RenderFault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
+  auto text = ReadTextFile(args.context, kMaxContextBytes);
+  if (!text) return std::unexpected(RenderFault{text.error(), {}});
+  const std::string name = args.context == "-" ? "standard input" : args.context;
+  const auto document = json::Parse(*std::move(text));
+  if (!document) return std::unexpected(RenderFault{Error(document.error()).In(name), {}});
+  const auto rendered = compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, ""});
+  if (!rendered) {
+    return std::unexpected(
+        RenderFault{Error(rendered.error()).In(rendered.error().byte_offset ? model.name : name),
+                    PlaceIn(model.source, rendered.error(), "render")});
+  }
   if (app.json) {
     json::Writer out;
     out.BeginObject();
@@ -92,7 +145,7 @@ Status RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& m
     out.EndObject();
     app.Print(out.Take() + "\n");
   } else {
-    app.Print(args.explain ? Explain(*rendered, compiled.program()) : rendered->text);
+    app.Print(args.explain ? Explain(*rendered, compiled->program()) : rendered->text);
   }
   return {};
 }
@@ -107,11 +160,12 @@ void RegisterRender(Command& root, AppContext& context) {
                  "JSON file with messages and other inputs (default: standard input)");
   command.Flag("--explain", &args->explain, "Each span with its owner; inputs; branches on content");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
-  command.Example(
-      "Example:\n  echo "
-      "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"add_generation_prompt\":true}' |"
-      " slm render models/slm-demo --explain\n"
-      "Bounds: context 64 MiB; 4,000,000 steps, 16 MiB of output, 64 MiB of text in work; linear time.");
+  command.Excludes("--batch", {"context", "--explain"});
+  command.Help({.examples = {"echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+                             "\"add_generation_prompt\":true}' | slm render models/slm-demo --explain"},
+                .input = "context of 64 MiB, template of 64 MiB",
+                .memory = "16 MiB of output, 64 MiB of text in work",
+                .time = "linear; at most 4,000,000 steps of the template"});
   command.Run([args, &context] {
     const auto model = OpenTemplateModel(args->model);
     if (!model) return context.Report(model.error());
@@ -121,7 +175,8 @@ void RegisterRender(Command& root, AppContext& context) {
       });
       return;
     }
-    if (const Status status = RenderOne(context, *args, *model); !status) context.Report(status.error());
+    if (const auto done = RenderOne(context, *args, *model); !done)
+      context.Report(done.error().error, done.error().place);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "slm_file/output_file.h"
 
 namespace slm::app {
 namespace {
@@ -12,12 +13,14 @@ struct ReportArgs {
 };
 
 Status Run(AppContext& context, const ReportArgs& args) {
+  SLM_TRY(CheckOutput(args.out, {context.store}));
+  if (!args.junit.empty()) SLM_TRY(CheckOutput(args.junit, {context.store}));
   SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
   SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
   SLM_ASSIGN(const report::ReportData data, report::LoadReport(SourceOver(*store), receipt));
   const std::string html = report::ReportHtml(data);
-  SLM_TRY(WriteFileAtomically(args.out, html));
-  if (!args.junit.empty()) SLM_TRY(WriteFileAtomically(args.junit, report::ReportJunit(data)));
+  SLM_TRY(WriteWholeFile(args.out, html));
+  if (!args.junit.empty()) SLM_TRY(WriteWholeFile(args.junit, report::ReportJunit(data)));
   const bool holds = data.verification.Holds({});
   if (context.json) {
     json::Writer writer;
@@ -40,9 +43,11 @@ void RegisterReport(Command& root, AppContext& context) {
   command.Option("receipt", &args->receipt, "Id of a promotion, or its first digits", true);
   command.Option("-o,--out", &args->out, "HTML file to write", true);
   command.Option("--junit", &args->junit, "JUnit XML file to write");
-  command.Example(
-      "slm report 3f9c21 -o report.html\n"
-      "Verifies the receipt first; exit status 1 if it does not hold. Memory as for verify.");
+  command.Help({.examples = {"slm report 3f9c21 -o report.html"},
+                .input = "a receipt of the store, and everything under it",
+                .memory = "the artifact and one set of containers, as for verify",
+                .time = "that of verify: every byte under the receipt is read and hashed",
+                .notes = "Verifies the receipt first; exit status 1 if it does not hold."});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

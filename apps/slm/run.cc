@@ -7,17 +7,20 @@
 #include "base/utf8.h"
 #include "codec/sha256.h"
 #include "evidence/candidate.h"
+#include "evidence/receipt.h"
 #include "runtime/generate.h"
 
 namespace slm::app {
 namespace {
 
 constexpr uint64_t kMaxPromptBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 
 struct RunArgs {
-  std::string artifact, prompt;
+  std::string artifact;
+  std::string prompt = "-";
   std::string kernel = "scalar";
-  std::string ids;
+  std::vector<std::string> ids;  // of the option, which is given at most once
   uint64_t max_new_tokens = 128;
   uint64_t threads = 1;
   bool batch = false;
@@ -42,6 +45,7 @@ struct Answer {
   std::string visible;             // special tokens skipped
   Hash256 kv_sha256{};
   uint64_t n_vocab = 0;
+  std::vector<std::string> warnings;  // what a reader of the output should know
 };
 
 std::unexpected<Error> BadRecord(const json::Value& at, std::string message, std::string_view field) {
@@ -53,8 +57,12 @@ Status RefuseSampler(const json::Value& record) {
   if (const auto sampling = record.Find("sampling")) {
     if (!sampling->is_object()) return BadRecord(*sampling, "sampling is an object", "sampling");
     for (json::Value member : sampling->children()) {
-      const bool greedy = member.key() == "temperature" && member.is_number() && member.AsDouble() == 0.0;
-      if (greedy) continue;
+      if (member.key() == "temperature") {
+        const auto value = member.is_number() ? member.AsDouble() : std::nullopt;
+        if (!value || *value < 0)
+          return BadRecord(member, "temperature is a number from 0", "sampling.temperature");
+        if (*value == 0) continue;
+      }
       return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
                       .At(member.byte_offset())
                       .Field("sampling." + std::string(member.key())));
@@ -93,8 +101,26 @@ Result<Request> ParseRequest(const json::Value& record) {
   return request;
 }
 
+// RUN-01: what does not stop a run and still bears on its output.
+std::vector<std::string> WarningsOf(const evidence::Candidate& candidate, const Request& request,
+                                    const Answer& answer) {
+  std::vector<std::string> warnings;
+  if (request.spec.kind == golden::InputKind::kUtf8 && candidate.chat_template() != nullptr)
+    warnings.emplace_back("the artifact has a chat template, and this prompt did not go through it");
+  std::string declared;
+  for (const cbor::Value& row : *candidate.artifact().manifest().Find("sampling_declarations")->AsArray())
+    declared += (declared.empty() ? "" : ", ") + *row.AsMap()->Find("key")->AsTextString();
+  if (!declared.empty())
+    warnings.push_back("decoded greedily; the publisher's sampling declarations are not applied: " +
+                       declared);
+  if (answer.generation.stop_reason == StopReason::kContext)
+    warnings.emplace_back("the context was full before max_new_tokens was reached");
+  if (FindUtf8Fault(answer.visible)) warnings.emplace_back("the visible bytes are not well-formed UTF-8");
+  return warnings;
+}
+
 Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, const Request& request,
-                       bool keep_logits, const std::function<void(const std::string& piece)>& on_text) {
+                       bool keep_logits, const std::function<Status(const std::string& piece)>& on_text) {
   Answer answer;
   SLM_ASSIGN(answer.prompt, candidate.Prepare(request.spec));
   SLM_TRY(session.Truncate(0));
@@ -110,28 +136,25 @@ Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, c
   }
   std::optional<tokenizer::DecodeStream> stream;
   if (candidate.tokenizer() != nullptr) stream.emplace(candidate.tokenizer(), true);
-  std::optional<Error> broken;
-  const auto on_token = [&](uint32_t id) {
-    if (!stream) return true;
-    auto piece = stream->Push(id);
-    if (!piece.has_value()) {
-      broken = std::move(piece).error();
-      return false;
-    }
-    if (on_text && !piece->empty()) on_text(*piece);
+  const auto take = [&](const Result<std::string>& piece) -> Status {
+    if (!piece) return Fail(piece.error());
     answer.visible += *piece;
-    return true;
+    return on_text && !piece->empty() ? on_text(*piece) : Status();
+  };
+  Status status;
+  const auto on_token = [&](uint32_t id) {
+    if (stream) status = take(stream->Push(id));
+    return status.has_value();
   };
   SLM_ASSIGN(answer.generation, Generate(session, answer.prompt.ids, options, on_token));
-  if (broken) return Fail(*std::move(broken));
+  SLM_TRY(std::move(status));
   if (stream) {
-    SLM_ASSIGN(const std::string rest, stream->Finish());
-    if (on_text && !rest.empty()) on_text(rest);
-    answer.visible += rest;
+    SLM_TRY(take(stream->Finish()));
     SLM_ASSIGN(answer.raw, candidate.tokenizer()->Decode(answer.generation.ids, tokenizer::DecodeMode::kRaw));
   }
   answer.n_vocab = candidate.model()->plan().vocab_size;
   answer.kv_sha256 = session.KvHash();
+  answer.warnings = WarningsOf(candidate, request, answer);
   return answer;
 }
 
@@ -161,9 +184,32 @@ Bytes IdBytes(const std::vector<uint32_t>& ids) {
   return out;
 }
 
+// The store's artifact node of this root, which binds tokenizer, template and source.
+Result<Node> FindArtifactNode(const Store& store, const Hash256& root, Hash256* id) {
+  SLM_ASSIGN(const std::vector<Hash256> all, store.FindByPrefix(""));
+  for (const Hash256& candidate : all) {
+    SLM_ASSIGN(Node node, store.GetNode(candidate));
+    if (node.type != "artifact" || evidence::HashOf(node, "root") != root) continue;
+    *id = candidate;
+    return node;
+  }
+  return Fail(MakeError(ErrorCode::kNotFound,
+                        "the store has no artifact node with root " + ToHex(root) +
+                            ", and a run record binds it; convert the source into this store first")
+                  .Field("--record"));
+}
+
+cbor::Array TextArray(const std::vector<std::string>& texts) {
+  cbor::Array out;
+  for (const std::string& text : texts) out.emplace_back(text);
+  return out;
+}
+
 // RUN-01: everything that a run binds. Raw output is kept as it came.
 Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const Session& session,
                        const Request& request, const Answer& answer) {
+  Hash256 artifact_id{};
+  SLM_ASSIGN(const Node artifact, FindArtifactNode(store, candidate.artifact().root(), &artifact_id));
   SLM_ASSIGN(const evidence::RuntimeBuild build, ThisBuild());
   evidence::Backend backend;
   backend.kernel = session.kernel_name();
@@ -174,7 +220,11 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
   for (const float value : answer.step_logits) AppendLe(&logits, std::bit_cast<uint32_t>(value));
   Node node;
   node.type = "run";
-  node.edges = {{"runtime-build", build_node}, {"backend-profile", backend_node}};
+  node.edges = {{"artifact", artifact_id}, {"runtime-build", build_node}, {"backend-profile", backend_node}};
+  for (const std::string_view role : {"tokenizer", "template"}) {
+    if (const Hash256* child = artifact.Child(role)) node.edges.push_back({std::string(role), *child});
+  }
+  const Plan& plan = candidate.model()->plan();
   static constexpr std::array<std::string_view, 4> kKinds = {"utf8", "bytes", "token_ids", "messages"};
   node.metadata = cbor::Map{{"schema", "slm.run.v1"},
                             {"artifact_root", candidate.artifact().root()},
@@ -189,8 +239,15 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
                             {"stop_at_eos", request.spec.stop_at_eos},
                             {"stop_reason", StopReasonName(answer.generation.stop_reason)},
                             {"kv_sha256", answer.kv_sha256},
+                            {"kv", cbor::Map{{"dtype", "f32"},
+                                             {"layout", "layer,kv_head,position,head_dim"},
+                                             {"n_layers", plan.n_layers},
+                                             {"n_kv_heads", plan.n_kv_heads},
+                                             {"head_dim", plan.head_dim},
+                                             {"begin", 0},
+                                             {"count", session.n_positions()}}},
                             {"n_vocab", answer.n_vocab},
-                            {"warnings", cbor::Array{}}};
+                            {"warnings", TextArray(answer.warnings)}};
   cbor::Array stop_ids;
   for (const uint32_t id : request.stop_ids) stop_ids.emplace_back(id);
   node.metadata.Set("stop_ids", std::move(stop_ids));
@@ -214,26 +271,27 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
 
 Result<Request> RequestOf(const RunArgs& args) {
   Request request;
-  request.spec.id = "run";
+  request.spec.id = "prompt";
   request.spec.max_new_tokens = args.max_new_tokens;
   request.spec.stop_at_eos = !args.ignore_eos;
   if (!args.ids.empty()) {
-    const std::string record = "{\"ids\":[" + args.ids + "]}";
-    SLM_ASSIGN(const json::Document document, json::Parse(record));
-    SLM_ASSIGN(const evidence::CaseSpec spec, evidence::ParseCaseInput(document.root(), "run", {}));
-    request.spec.kind = spec.kind;
-    request.spec.ids = spec.ids;
-    request.spec.data = spec.data;
+    if (args.ids.size() > 1) return Fail(MakeError(ErrorCode::kUsage, "--ids is given once").Field("--ids"));
+    SLM_ASSIGN(request.spec.ids, ParseTokenIds(args.ids.front(), "--ids"));
+    if (request.spec.ids.empty())
+      return Fail(MakeError(ErrorCode::kUsage, "--ids names no id").Field("--ids"));
+    request.spec.kind = golden::InputKind::kTokenIds;
+    request.spec.data = IdBytes(request.spec.ids);
     return request;
   }
   std::string text = args.prompt;
-  if (text.empty() || text == "-") {
+  if (text == "-") {
     SLM_ASSIGN(text, ReadTextFile("-", kMaxPromptBytes));
   }
   if (args.chat) {
     std::string messages = "[{\"role\":\"user\",\"content\":";
     if (const auto fault = FindUtf8Fault(text)) {
-      return Fail(MakeError(ErrorCode::kUtf8, "the prompt is not well-formed UTF-8").At(fault->byte_offset));
+      return Fail(
+          MakeError(ErrorCode::kUtf8, "not well-formed UTF-8").At(fault->byte_offset).In("the prompt"));
     }
     json::AppendQuoted(&messages, text);
     text = messages + "}]";
@@ -247,16 +305,28 @@ Result<Request> RequestOf(const RunArgs& args) {
 Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candidate& candidate,
                Session& session) {
   SLM_ASSIGN(const Request request, RequestOf(args));
+  std::unique_ptr<Store> store;
+  if (args.record) {
+    SLM_ASSIGN(store, Store::Open(context.store));
+    Hash256 unused{};
+    SLM_TRY(FindArtifactNode(*store, candidate.artifact().root(), &unused));  // before the work
+  }
   const bool stream = !context.json;
-  SLM_ASSIGN(const Answer answer,
-             Execute(candidate, session, request, args.record, [&](const std::string& piece) {
-               if (!stream) return;
-               context.Print(piece);
-               std::fflush(stdout);
-             }));
+  const auto on_text = [&](const std::string& piece) -> Status {
+    if (!stream) return {};
+    context.Print(piece);
+    return context.Flush();
+  };
+  auto executed = Execute(candidate, session, request, args.record, on_text);
+  if (!executed) {
+    // An offset is one in the prompt; what has none is about what the artifact takes.
+    Error error = std::move(executed).error();
+    const bool in_prompt = error.byte_offset.has_value();
+    return Fail(std::move(error).In(in_prompt ? "the prompt" : args.artifact));
+  }
+  const Answer answer = *std::move(executed);
   std::string record_id;
   if (args.record) {
-    SLM_ASSIGN(const auto store, Store::Open(context.store));
     SLM_ASSIGN(const Hash256 id, Record(*store, candidate, session, request, answer));
     record_id = ToHex(id);
   }
@@ -271,6 +341,9 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   json::Writer out;
   out.BeginObject();
   WriteAnswer(answer, out);
+  out.Key("warnings").BeginArray();
+  for (const std::string& warning : answer.warnings) out.String(warning);
+  out.EndArray();
   if (!record_id.empty()) out.Key("run").String(record_id);
   out.EndObject();
   context.Print(out.Take() + "\n");
@@ -279,15 +352,16 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
 
 Status Run(AppContext& context, const RunArgs& args) {
   const auto kernel = ops::KernelFromName(args.kernel);
-  if (!kernel) return Fail(MakeError(ErrorCode::kUsage, "kernels are scalar and vector").Field("--kernel"));
+  if (!kernel) return Fail(UnknownName("kernel", "--kernel", args.kernel, {"scalar", "vector"}));
   if (args.threads != 1) {
     return Fail(MakeError(ErrorCode::kUnsupported, "this build runs on one thread").Field("--threads"));
   }
+  if (args.temperature < 0)
+    return Fail(MakeError(ErrorCode::kUsage, "--temperature is a number from 0").Field("--temperature"));
   if (args.temperature != 0) {
     return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
                     .Field("--temperature"));
   }
-  if (args.batch && args.record) return Fail(ErrorCode::kUsage, "--record takes one run; leave out --batch");
   auto artifact = Artifact::OpenFile(args.artifact, args.record ? Verify::kAllChunks : Verify::kHeaderOnly);
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
   SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
@@ -310,21 +384,27 @@ void RegisterRun(Command& root, AppContext& context) {
   Command& command = root.Add("run", "Runs an artifact; text comes as it is generated");
   command.Option("file", &args->artifact, "The .slm file", true);
   command.Option("prompt", &args->prompt, "Prompt text; - or nothing reads standard input");
-  command.Option("--ids", &args->ids, "Prompt as token ids, separated by commas");
+  command.Option("--ids", &args->ids, "Prompt as token ids, separated by commas or blanks");
   command.Flag("--chat", &args->chat, "The prompt is one user message for the chat template");
-  command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)");
+  command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)",
+                 WholeRange{0, kMaxNewTokens});
   command.Flag("--ignore-eos", &args->ignore_eos, "Go on after an end-of-sequence token");
   command.Option("--temperature", &args->temperature,
                  "0: greedy; anything else needs the sampler of a later version");
   command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
-  command.Option("--threads", &args->threads, "1");
+  command.Option("--threads", &args->threads, "1", WholeRange{1, 1024});
   command.Flag("--record", &args->record,
                "Write a run node with everything that the run binds into the store");
   command.Flag("--batch", &args->batch, "JSON Lines on standard input, one answer a line");
-  command.Example(
-      "slm run model.slm \"Once upon a time\" --max-new-tokens 64\n"
-      "Bounds: prompt of at most 16 MiB; memory of the mapped artifact, the key/value cache and one row of "
-      "logits.");
+  command.Excludes("--ids", {"prompt", "--chat"});
+  command.Excludes("--batch", {"prompt", "--ids", "--chat", "--max-new-tokens", "--ignore-eos",
+                               "--temperature", "--record"});
+  command.Help({.examples = {"slm run model.slm \"Once upon a time\" --max-new-tokens 64",
+                             "slm run model.slm --ids 1,2,3 --json"},
+                .input = "prompt of at most 16 MiB; 2^20 new tokens, and the context of the artifact",
+                .memory = "the mapped artifact, the key/value cache and one row of logits; with --record one "
+                          "row for each new token",
+                .time = "a pass over the weights for each token; --record hashes the artifact first"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

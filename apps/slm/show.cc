@@ -1,6 +1,4 @@
 // slm show ID [--depth N]
-#include <algorithm>
-
 #include "apps/slm/commands.h"
 #include "base/utf8.h"
 #include "codec/cbor.h"
@@ -12,6 +10,7 @@ namespace {
 constexpr size_t kAbbreviatedDigits = 12;
 constexpr size_t kMaxShownText = 100;
 constexpr size_t kMaxShownElements = 8;
+constexpr uint64_t kMaxDepth = 64;
 
 struct ShowArgs {
   std::string id;
@@ -84,7 +83,6 @@ std::string NodeJson(const Hash256& id, const Node& node) {
 }
 
 Status Show(const ShowArgs& args, const AppContext& context) {
-  constexpr uint64_t kMaxDepth = 64;
   SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
   SLM_ASSIGN(const Hash256 id, Resolve(*store, args.id));
   SLM_ASSIGN(const Node node, store->GetNode(id));
@@ -93,7 +91,7 @@ Status Show(const ShowArgs& args, const AppContext& context) {
     return {};
   }
   std::string text = ToHex(id) + "\n";
-  AppendTree(*store, id, "", std::min(args.depth, kMaxDepth), "", &text);
+  AppendTree(*store, id, "", args.depth, "", &text);
   context.Print(text);
   return {};
 }
@@ -104,12 +102,14 @@ void RegisterShow(Command& root, AppContext& context) {
   auto* args = context.Own<ShowArgs>();
   Command& command = root.Add("show", "Prints a node of the store");
   command.Option("ID", &args->id, "Node id, or a prefix that only one node has", true);
-  command.Option("--depth", &args->depth, "How many levels to open (default 1)");
-  command.Example(
-      "slm show 3f2a\n"
-      "With --json: {\"id\", \"type\", \"metadata\", \"edges\": [{\"role\", \"child\"}]}; byte strings as "
-      "{\"hex\"}.\n"
-      "Reads the log and the nodes that are shown.");
+  command.Option("--depth", &args->depth, "How many levels to open (default 1)", WholeRange{0, kMaxDepth});
+  command.Help({.examples = {"slm show 3f2a"},
+                .input = "a node of the store; at most 64 levels",
+                .memory = "the nodes that are shown",
+                .time = "one read of the log and of the nodes that are shown",
+                .notes =
+                    "With --json: {\"id\", \"type\", \"metadata\", \"edges\": [{\"role\", \"child\"}]}; byte "
+                    "strings as {\"hex\"}."});
   command.Run([args, &context] {
     if (const Status status = Show(*args, context); !status) context.Report(status.error());
   });

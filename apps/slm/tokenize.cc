@@ -1,6 +1,4 @@
 // slm tokenize MODEL [TEXT] [--explain] [--batch]; slm detokenize MODEL [IDS] [--batch]
-#include <charconv>
-
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
@@ -96,16 +94,8 @@ Result<RecordInput> ReadInput(const json::Value& record) {
 }
 
 Status TokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
-  for (const json::Value member : record.children()) {
-    constexpr std::string_view kKnown[] = {
-        "id",         "text",   "bytes", "api", "add_special_tokens", "special_tokens_as_text",
-        "truncation", "padding"};
-    if (std::find(std::begin(kKnown), std::end(kKnown), member.key()) == std::end(kKnown)) {
-      return Fail(MakeError(ErrorCode::kSchemaUnknownKey, "a record has no such member")
-                      .At(member.key_byte_offset())
-                      .Field(member.key()));
-    }
-  }
+  SLM_TRY(OnlyMembers(record, {"id", "text", "bytes", "api", "add_special_tokens", "special_tokens_as_text",
+                               "truncation", "padding"}));
   EncodeOptions options;
   SLM_TRY(ReadBool(record, "add_special_tokens", &options.add_special_tokens));
   SLM_TRY(ReadBool(record, "special_tokens_as_text", &options.special_tokens_as_text));
@@ -221,7 +211,7 @@ Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenize
   options.token_texts = args.explain;
   Trace trace;
   auto encoding = tokenizer.Encode(text, options, args.explain ? &trace : nullptr);
-  if (!encoding) return Fail(std::move(encoding).error().In("TEXT"));
+  if (!encoding) return Fail(std::move(encoding).error().In(args.text == "-" ? "standard input" : "TEXT"));
   if (context.json) {
     json::Writer out;
     out.BeginObject();
@@ -254,8 +244,9 @@ void WriteDecoded(const std::string& bytes, json::Writer& out) {
 }
 
 Status DetokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
+  SLM_TRY(OnlyMembers(record, {"id", "ids", "mode"}));
   const auto ids = record.Find("ids");
-  if (!ids || !ids->is_array()) return Fail(BadRecord(record, "a record has ids, an array"));
+  if (!ids || !ids->is_array()) return Fail(BadRecord(ids.value_or(record), "a record has ids, an array"));
   std::vector<uint32_t> values;
   for (const json::Value item : ids->children()) {
     const auto id = item.is_number() ? item.AsUint() : std::nullopt;
@@ -265,10 +256,13 @@ Status DetokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, j
   DecodeMode mode = DecodeMode::kRaw;
   if (const auto name = record.Find("mode")) {
     if (!name->is_string()) return Fail(BadRecord(*name, "mode must be a string"));
-    SLM_ASSIGN(mode, ModeOf(name->string()));
+    const auto known = ModeOf(name->string());
+    if (!known) return Fail(BadRecord(*name, known.error().message));
+    mode = *known;
   }
-  SLM_ASSIGN(const std::string bytes, tokenizer.Decode(values, mode));
-  WriteDecoded(bytes, out);
+  const auto bytes = tokenizer.Decode(values, mode);
+  if (!bytes) return Fail(Error(bytes.error()).At(ids->byte_offset()).Field("ids"));
+  WriteDecoded(*bytes, out);
   return {};
 }
 
@@ -279,28 +273,16 @@ Result<std::vector<uint32_t>> ParseIds(const std::vector<std::string>& words) {
   if (words.empty()) {
     SLM_ASSIGN(text, ReadTextFile("-", kMaxIdsBytes));
   }
-  std::vector<uint32_t> ids;
-  constexpr std::string_view kBetween = " ,\n\t\r[]";
-  for (size_t at = text.find_first_not_of(kBetween); at != std::string::npos;
-       at = text.find_first_not_of(kBetween, at)) {
-    const size_t end = std::min(text.find_first_of(kBetween, at), text.size());
-    uint32_t id = 0;
-    const auto [rest, fault] = std::from_chars(text.data() + at, text.data() + end, id);
-    if (fault != std::errc() || rest != text.data() + end) {
-      return Fail(
-          MakeError(ErrorCode::kUsage, "'" + text.substr(at, end - at) + "' is not a token id").Field("IDS"));
-    }
-    ids.push_back(id);
-    at = end;
-  }
-  return ids;
+  return ParseTokenIds(text, words.empty() ? "standard input" : "IDS");
 }
 
 Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Tokenizer& tokenizer) {
   auto mode = ModeOf(args.mode);
-  if (!mode) return Fail(MakeError(ErrorCode::kUsage, mode.error().message).Field("--mode"));
+  if (!mode) return Fail(MakeError(ErrorCode::kUsage, "--" + mode.error().message).Field("--mode"));
   SLM_ASSIGN(const std::vector<uint32_t> ids, ParseIds(args.ids));
-  SLM_ASSIGN(const std::string bytes, tokenizer.Decode(ids, *mode));
+  const auto decoded = tokenizer.Decode(ids, *mode);
+  if (!decoded) return Fail(Error(decoded.error()).In(args.model).Field("ids"));
+  const std::string& bytes = *decoded;
   if (!context.json) {
     context.Print(bytes);
     return {};
@@ -327,10 +309,12 @@ void RegisterTokenize(Command& root, AppContext& context) {
                "Special tokens in the text are plain text");
   command.Flag("--lenient", &args->lenient,
                "Take what the reference library takes: gaps between ids, merges twice, ids that disagree");
-  command.Example(
-      "Example:\n  slm tokenize models/slm-demo 'Hello  12 world' --explain\n"
-      "Bounds: tokenizer file 256 MiB, text 256 MiB; time n log n in the longest word; memory up to 300\n"
-      "bytes for each byte of text.");
+  command.Excludes("--batch", {"text", "--explain", "--no-special-tokens", "--special-tokens-as-text"});
+  command.Help({.examples = {"slm tokenize models/slm-demo 'Hello  12 world' --explain",
+                             "echo '{\"id\":1,\"text\":\"Hello\"}' | slm tokenize models/slm-demo --batch"},
+                .input = "tokenizer file and text of at most 256 MiB each",
+                .memory = "the compiled tokenizer, and up to 300 bytes for each byte of text",
+                .time = "n log n in the longest word, linear in the rest"});
   command.Run([args, &context] {
     const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
@@ -353,9 +337,12 @@ void RegisterDetokenize(Command& root, AppContext& context) {
                  "raw (bytes), visible (as the reference shows it) or diagnostic (escaped)");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
   command.Flag("--lenient", &args->lenient, "Take what the reference library takes");
-  command.Example(
-      "Example:\n  slm detokenize models/slm-demo 72 101 108\n"
-      "Bounds: tokenizer file 256 MiB, ids 256 MiB; linear time.");
+  command.Excludes("--batch", {"ids", "--mode"});
+  command.Help({.examples = {"slm detokenize models/slm-demo 72 101 108",
+                             "echo '{\"id\":1,\"ids\":[72,101]}' | slm detokenize models/slm-demo --batch"},
+                .input = "tokenizer file of at most 256 MiB, ids of at most 256 MiB of text",
+                .memory = "the compiled tokenizer, and about 20 bytes for each id",
+                .time = "linear"});
   command.Run([args, &context] {
     const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());

@@ -68,9 +68,10 @@ void RegisterVerify(Command& root, AppContext& context) {
                  "A claim that must hold (L0 to L12, truth, artifact, ...); default: all that are claimed");
   command.Flag("--rerun", &args->rerun,
                "Convert, tokenize, render and run again from the stored bytes, and compare");
-  command.Example(
-      "slm verify 3f9c21\n"
-      "Bounds: reads everything under the receipt; memory of the artifact and one set of containers.");
+  command.Help({.examples = {"slm verify 3f9c21", "slm verify 3f9c21 --claim L8 --rerun"},
+                .input = "a receipt of the store, and everything under it",
+                .memory = "the artifact and one set of containers",
+                .time = "one read of everything under the receipt; --rerun converts and observes again"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

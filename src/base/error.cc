@@ -56,6 +56,7 @@ std::string Error::ToString() const {
   }
   text += ": ";
   text += message;
+  if (!field.empty() && message.find(field) == std::string::npos) text += " (" + field + ")";
   return text;
 }
 

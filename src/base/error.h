@@ -56,7 +56,7 @@ struct Error {
 
   // "ST-015", or "SLM-MANIFEST-P0/NON_SHORTEST" where there is a cause.
   [[nodiscard]] std::string CodeText() const;
-  // "error CODE at FILE:BYTE_OFFSET: message", parts that are absent left out.
+  // "error CODE at FILE:BYTE_OFFSET: message (FIELD)"; absent parts and a field that the message names: out.
   [[nodiscard]] std::string ToString() const;
 
   Error&& At(uint64_t offset) && {

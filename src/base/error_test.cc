@@ -37,6 +37,8 @@ TEST(Error, PrintsAsTheContractSays) {
   EXPECT_EQ(MakeError(ErrorCode::kSt015, "m").In("f.bin").ToString(), "error ST-015 at f.bin: m");
   EXPECT_EQ(MakeError(ErrorCode::kSt015, "m").At(0).ToString(), "error ST-015 at byte 0: m");
   EXPECT_EQ(MakeError(ErrorCode::kSt015, "m").ToString(), "error ST-015: m");
+  EXPECT_EQ(MakeError(ErrorCode::kSt015, "m").Field("k").ToString(), "error ST-015: m (k)");
+  EXPECT_EQ(MakeError(ErrorCode::kSt015, "k: m").Field("k").ToString(), "error ST-015: k: m");
   Error nested = MakeError(ErrorCode::kSlmManifestP0, "m");
   nested.cause = ErrorCode::kCborNonShortest;
   EXPECT_EQ(nested.CodeText(), "SLM-MANIFEST-P0/NON_SHORTEST");

@@ -59,13 +59,22 @@ class LedgerBuilder {
     if (spec.role == "head.weight") {
       return MakeError(ErrorCode::kCfgTied,
                        spec.source_name +
-                           ": absent, although config.json says that the output is not tied "
-                           "(tie_word_embeddings is false)")
+                           ": absent, although the output is not tied: tie_word_embeddings is false in "
+                           "config.json, or absent there and false by default of the pinned source")
+          .In("config.json")
           .Field(spec.source_name);
     }
     return MakeError(ErrorCode::kMapMissing, spec.source_name + ": the family needs this tensor, " +
                                                  ShapeText(spec.shape) + "; the source does not hold it")
+        .In(WhereTensorsAreListed())
         .Field(spec.source_name);
+  }
+
+  // The index where the weights are in shards, else the file that holds them.
+  [[nodiscard]] std::string WhereTensorsAreListed() const {
+    constexpr std::string_view kIndex = "model.safetensors.index.json";
+    if (tree_.Has(kIndex) || weights_.tensors.empty()) return std::string(kIndex);
+    return tree_.files()[weights_.tensors.begin()->second.file].path;
   }
 
   Result<DType> CheckTensor(const TensorSpec& spec, const SourceTensor& tensor) {

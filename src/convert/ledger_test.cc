@@ -29,6 +29,7 @@ TEST(Ledger, Map04Missing) {
   tiny.Remove(kQ);
   EXPECT_EQ(Refusal(tiny).code, ErrorCode::kMapMissing);
   EXPECT_EQ(Refusal(tiny).field, kQ);
+  EXPECT_EQ(Refusal(tiny).file, "model.safetensors");
 }
 
 TEST(Ledger, Map04Unconsumed) {
@@ -93,6 +94,7 @@ TEST(Ledger, TiedOutput) {
   test::TinySource untied(test::TinyOptions{.tied = false});
   untied.Remove("lm_head.weight");
   EXPECT_EQ(Refusal(untied).code, ErrorCode::kCfgTied);
+  EXPECT_EQ(Refusal(untied).file, "config.json");
 }
 
 TEST(Ledger, B32NonfiniteWeight) {

@@ -1,97 +1,16 @@
 #include "slm_file/artifact_writer.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
 #include "base/checked.h"
 #include "codec/sha256.h"
 #include "slm_file/file_header.h"
+#include "slm_file/output_file.h"
 
 namespace slm {
 namespace {
-
-// A temporary file beside its final name; removed unless it was published.
-class OutputFile {
- public:
-  static Result<std::unique_ptr<OutputFile>> Create(const std::string& path) {
-    std::string temporary = path + ".partial";
-    const int file = open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file < 0) return Fail(MakeError(ErrorCode::kIo, "the file cannot be created").In(path));
-    return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(temporary), file));
-  }
-  ~OutputFile() {
-    if (file_ >= 0) close(file_);
-    if (!published_) unlink(temporary_.c_str());
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  Status WriteAt(uint64_t offset, ByteSpan bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return IoError("cannot be written");
-      bytes = bytes.subspan(static_cast<size_t>(written));
-      offset += static_cast<uint64_t>(written);
-    }
-    return {};
-  }
-
-  // SHA-256 of the file as the system gives it back.
-  Result<Hash256> HashBack(uint64_t size) {
-    Sha256 hash;
-    Bytes buffer(kSlmChunkSize);
-    for (uint64_t offset = 0; offset < size;) {
-      const ssize_t got = pread(file_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return std::unexpected(IoError("cannot be read back").error());
-      hash.Update(ByteSpan(buffer).first(static_cast<size_t>(got)));
-      offset += static_cast<uint64_t>(got);
-    }
-    return hash.Finish();
-  }
-
-  // Asks the system to begin writing back what was written, so that the final fsync is short.
-  void StartWriteback(uint64_t offset, uint64_t size) {
-#ifdef __linux__
-    sync_file_range(file_, static_cast<off64_t>(offset), static_cast<off64_t>(size), SYNC_FILE_RANGE_WRITE);
-#endif
-  }
-
-  Status Publish() {
-    if (fsync(file_) != 0) return IoError("cannot be written to disk");
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) return IoError("cannot be renamed into place");
-    published_ = true;
-    const size_t slash = path_.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int handle = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (handle < 0) return IoError("its directory cannot be opened");
-    const int synced = fsync(handle);
-    close(handle);
-    return synced == 0 ? Status() : IoError("its directory cannot be written to disk");
-  }
-
- private:
-  OutputFile(std::string path, std::string temporary, int file)
-      : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
-
-  [[nodiscard]] Status IoError(const char* what) const {
-    const bool full = errno == ENOSPC || errno == EDQUOT;
-    return Fail(
-        MakeError(full ? ErrorCode::kDiskFull : ErrorCode::kIo, std::string("the file ") + what).In(path_));
-  }
-
-  std::string path_, temporary_;
-  int file_;
-  bool published_ = false;
-};
 
 // The data region: one buffer of a chunk, hashed and written when full.
 class DataStream {

@@ -2,7 +2,7 @@
 //
 // Memory stays flat: blobs are streamed through a buffer of one chunk, hashed on the way, and written
 // in order; manifest and header go in front at the end. The file appears under its name only when it
-// is whole (a temporary file beside it, fsync, rename). The same specification gives the same bytes.
+// is whole (output_file.h). The same specification gives the same bytes.
 #ifndef SLM_SLM_FILE_ARTIFACT_WRITER_H_
 #define SLM_SLM_FILE_ARTIFACT_WRITER_H_
 

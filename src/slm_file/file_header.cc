@@ -28,9 +28,25 @@ Error HeaderError(ErrorCode code, uint64_t at, std::string message) {
   return MakeError(code, std::move(message)).At(at).Field("header");
 }
 
+// What people most often give in place of a .slm file.
+std::string_view LooksLike(ByteSpan bytes) {
+  const std::string_view text = AsText(bytes);
+  if (text.empty()) return "the file is empty";
+  if (text.starts_with("GGUF")) return "this is a GGUF file";
+  if (text.starts_with("PK")) return "this is a ZIP archive or a PyTorch checkpoint";
+  if (text.starts_with("version https://git-lfs"))
+    return "this is a Git LFS pointer: fetch the file it stands for";
+  if (text.size() > 8 && text[8] == '{') return "this looks like a safetensors file";
+  if (text.front() == '<') return "this looks like an HTML page: was the download refused?";
+  if (text.front() == '{') return "this looks like a JSON file";
+  return "";
+}
+
 Status CheckFixed(ByteSpan bytes, uint64_t file_size) {
   if (bytes.size() < kMagic.size() || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
-    return Fail(HeaderError(ErrorCode::kSlmMagic, 0, "not a .slm file, or damaged by a text transfer"));
+    std::string message = "not a .slm file, or damaged by a text transfer";
+    if (const std::string_view kind = LooksLike(bytes); !kind.empty()) message.append("; ").append(kind);
+    return Fail(HeaderError(ErrorCode::kSlmMagic, 0, std::move(message)));
   }
   if (file_size < kSlmHeaderSize || bytes.size() < kSlmHeaderSize) {
     return Fail(HeaderError(ErrorCode::kSlmSize, file_size, "the file ends inside its header of 192 bytes"));

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <string>
 #include <utility>
 
 namespace slm {
@@ -18,16 +20,20 @@ Error FileError(ErrorCode code, const std::string& path, std::string message) {
 }  // namespace
 
 Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(cppcoreguidelines-pro-type-vararg)
+  // Without O_NONBLOCK a FIFO without a writer would hold the program up.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NOLINT(*-vararg)
   if (file < 0) {
-    const bool absent = errno == ENOENT || errno == ENOTDIR;
+    const int code = errno;
+    const bool absent = code == ENOENT || code == ENOTDIR;
     return Fail(FileError(absent ? ErrorCode::kNotFound : ErrorCode::kIo, path,
-                          absent ? "no such file" : "the file cannot be opened"));
+                          std::string("cannot open: ") + std::strerror(code)));
   }
   struct stat info{};
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(file);
-    return Fail(FileError(ErrorCode::kIo, path, "not a regular file"));
+    return Fail(FileError(ErrorCode::kUnsupported, path,
+                          S_ISDIR(info.st_mode) ? "this is a directory, and a file is needed"
+                                                : "not a regular file; it has to be mapped"));
   }
   const auto size = static_cast<uint64_t>(info.st_size);
   ByteSpan bytes;
@@ -52,8 +58,14 @@ void MappedFile::AdviseSequential() const {
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::OpenFile(const std::string& path, Verify verify) {
-  SLM_ASSIGN(std::unique_ptr<MappedFile> file, MappedFile::Open(path));
-  Result<std::shared_ptr<const Artifact>> artifact = FromSource(std::move(file), verify);
+  auto file = MappedFile::Open(path);
+  if (!file) {
+    Error error = std::move(file).error();
+    if (error.code == ErrorCode::kUnsupported)
+      error.message += "; `slm convert` makes a .slm file of a source directory";
+    return Fail(std::move(error));
+  }
+  Result<std::shared_ptr<const Artifact>> artifact = FromSource(*std::move(file), verify);
   if (!artifact) return Fail(std::move(artifact).error().In(path));
   return artifact;
 }

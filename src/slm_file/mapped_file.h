@@ -16,7 +16,7 @@ namespace slm {
 
 class MappedFile : public ByteSource {
  public:
-  // Errors: NOT-FOUND, IO (a directory, a special file, an unreadable file).
+  // Errors: NOT-FOUND, UNSUPPORTED (a directory, a special file), IO (an unreadable file).
   [[nodiscard]] static Result<std::unique_ptr<MappedFile>> Open(const std::string& path);
   ~MappedFile() override;
   MappedFile(const MappedFile&) = delete;

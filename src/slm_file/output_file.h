@@ -1,0 +1,59 @@
+// A file that a command writes. Native only.
+//
+// It appears under its name only when it is whole: a temporary file beside it, fsync, rename, fsync of
+// the folder. A symbolic link is followed, so that the file it names is replaced and the link stays. A
+// FIFO or character device is never replaced: the bytes are staged in the folder for temporary files and
+// copied through when they are whole. A directory, block device or socket is refused. Permissions of a
+// file that is replaced are kept. One thread.
+#ifndef SLM_SLM_FILE_OUTPUT_FILE_H_
+#define SLM_SLM_FILE_OUTPUT_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace slm {
+
+class OutputFile {
+ public:
+  // Errors: IO, DISK-FULL with the path in `file` and the system's words in the message.
+  [[nodiscard]] static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
+  // Removes what was not published.
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  [[nodiscard]] Status WriteAt(uint64_t offset, ByteSpan bytes);
+  // After what Append has written so far.
+  [[nodiscard]] Status Append(ByteSpan bytes);
+  // SHA-256 of the first `size` bytes as the system gives them back.
+  [[nodiscard]] Result<Hash256> HashBack(uint64_t size) const;
+  // Asks the system to begin writing back, so that the fsync of Publish is short.
+  void StartWriteback(uint64_t offset, uint64_t size) const;
+  // Makes the file visible. Once, at the end.
+  [[nodiscard]] Status Publish();
+
+ private:
+  OutputFile() = default;
+  [[nodiscard]] Status PublishByRename();
+  [[nodiscard]] Status CopyThrough() const;
+
+  std::string name_;       // as the caller said it, for messages
+  std::string target_;     // with symbolic links followed
+  std::string temporary_;  // empty where the staged bytes have no name
+  bool through_ = false;   // target_ is a FIFO or character device
+  bool published_ = false;
+  int file_ = -1;
+  uint64_t appended_ = 0;
+};
+
+// All of `contents` in one call.
+[[nodiscard]] Status WriteWholeFile(const std::string& path, std::string_view contents);
+
+}  // namespace slm
+
+#endif  // SLM_SLM_FILE_OUTPUT_FILE_H_

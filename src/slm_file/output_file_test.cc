@@ -1,0 +1,113 @@
+// Files that a command writes: whole or not at all, and never in the place of a device or a link (ACQ-10).
+#include "slm_file/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/tiny_source.h"
+
+namespace slm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string TextOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+size_t CountEntries(const std::string& directory) {
+  size_t n = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) n += entry.exists() ? 1 : 0;
+  return n;
+}
+
+TEST(OutputFile, AppearsWhenPublishedAndNotBefore) {
+  const std::string directory = test::FreshDirectory("output");
+  const std::string path = directory + "/f";
+  ASSERT_TRUE(WriteWholeFile(path, "old").has_value());
+  {
+    const auto file = OutputFile::Create(path);
+    ASSERT_TRUE(file.has_value());
+    ASSERT_TRUE((*file)->Append(AsBytes("lost")).has_value());
+    EXPECT_EQ(TextOf(path), "old");
+  }
+  EXPECT_EQ(TextOf(path), "old");
+  EXPECT_EQ(CountEntries(directory), 1u);
+  ASSERT_TRUE(WriteWholeFile(path, "new").has_value());
+  EXPECT_EQ(TextOf(path), "new");
+  EXPECT_EQ(CountEntries(directory), 1u);
+}
+
+TEST(OutputFile, KeepsThePermissionsOfWhatItReplaces) {
+  const std::string path = test::FreshDirectory("output-mode") + "/f";
+  ASSERT_TRUE(WriteWholeFile(path, "old").has_value());
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  ASSERT_TRUE(WriteWholeFile(path, "new").has_value());
+  struct stat info{};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0640U);
+}
+
+TEST(OutputFile, FollowsLinks) {
+  const std::string directory = test::FreshDirectory("output-link");
+  fs::create_directory(directory + "/sub");
+  fs::create_symlink("sub/target", directory + "/link");      // dangles at first
+  fs::create_symlink(directory + "/link", directory + "/2");  // to a link
+  for (const std::string_view text : {"first", "second"}) {
+    ASSERT_TRUE(WriteWholeFile(directory + "/2", text).has_value());
+    EXPECT_EQ(TextOf(directory + "/sub/target"), text);
+    EXPECT_TRUE(fs::is_symlink(directory + "/link"));
+    EXPECT_TRUE(fs::is_symlink(directory + "/2"));
+  }
+  fs::create_symlink("loop", directory + "/loop");
+  const Status status = WriteWholeFile(directory + "/loop", "x");
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(fs::is_symlink(directory + "/loop"));
+}
+
+TEST(OutputFile, WritesThroughFifosAndDevices) {
+  const std::string path = test::FreshDirectory("output-fifo") + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  ASSERT_TRUE(WriteWholeFile(path, "through").has_value());
+  char text[16] = {};
+  EXPECT_EQ(read(reader, text, sizeof text), 7);
+  EXPECT_STREQ(text, "through");
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(path));
+  EXPECT_TRUE(WriteWholeFile("/dev/null", "x").has_value());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST(OutputFile, AFullDeviceIsDiskFull) {
+  if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const Status status = WriteWholeFile("/dev/full", "x");
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kDiskFull);
+  EXPECT_EQ(status.error().file, "/dev/full");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST(OutputFile, RefusesWhatIsNoPlaceForAFile) {
+  const std::string directory = test::FreshDirectory("output-refused");
+  ASSERT_TRUE(WriteWholeFile(directory + "/f", "x").has_value());
+  for (const std::string& path : {directory, directory + "/absent/f", directory + "/f/g"}) {
+    const Status status = WriteWholeFile(path, "x");
+    ASSERT_FALSE(status.has_value()) << path;
+    EXPECT_EQ(status.error().code, ErrorCode::kIo) << path;
+    EXPECT_EQ(status.error().file, path);
+  }
+  EXPECT_EQ(CountEntries(directory), 1u);
+}
+
+}  // namespace
+}  // namespace slm

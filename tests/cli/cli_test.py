@@ -1,0 +1,718 @@
+"""The command line as its users see it (docs/spec/cli.md): exit statuses, refusals, output files,
+batches, records.
+
+    cli_test.py --slm PATH [unittest arguments]
+
+Standard library only. Models are the shipped one and the chain of tiny_source.py, whose answers are known.
+"""
+import argparse
+import base64
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import tiny_source
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEMO = ROOT / "models" / "slm-demo"
+VECTORS = ROOT / "vectors" / "slm-demo"
+POLICY = ROOT / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"
+LINE = re.compile(r"error ([A-Z0-9/_-]+)( at (.*?))?: (.+)\n")
+COMMANDS = ("acquire", "convert", "inspect", "tokenize", "detokenize", "render", "run", "observe", "compare",
+            "promote", "verify", "report", "mutate", "fsck", "log", "show")
+SLM = ""
+
+
+class Case(unittest.TestCase):
+    """One folder with a store, the chain as a source and as an artifact, shared by all cases."""
+
+    work: pathlib.Path
+    source: pathlib.Path
+    artifact: pathlib.Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if not hasattr(Case, "work"):
+            Case.work = pathlib.Path(tempfile.mkdtemp(prefix="slm-cli-"))
+            unittest.addModuleCleanup(shutil.rmtree, Case.work)
+            Case.source = tiny_source.write(Case.work / "chain")
+            Case.artifact = Case.work / "chain.slm"
+            done = subprocess.run(cls.command("convert", Case.source, "-o", Case.artifact), capture_output=True,
+                                  text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr)
+
+    @staticmethod
+    def command(*arguments: object) -> list[str]:
+        return [SLM, "--store", str(Case.work / "store"), *map(str, arguments)]
+
+    def slm(self, *arguments: object, stdin: bytes = b"", **more: object) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(self.command(*arguments), input=stdin, capture_output=True, check=False, timeout=60,
+                              **more)  # type: ignore[call-overload]
+
+    def ok(self, *arguments: object, stdin: bytes = b"") -> str:
+        done = self.slm(*arguments, stdin=stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode()
+
+    def json(self, *arguments: object, stdin: bytes = b"") -> dict:
+        return json.loads(self.ok("--json", *arguments, stdin=stdin))
+
+    def refused(self, status: int, code: str, *arguments: object, stdin: bytes = b"") -> dict:
+        """Both forms of a refusal; returns the members of the JSON form."""
+        human = self.slm(*arguments, stdin=stdin)
+        self.assertEqual(human.returncode, status, (arguments, human.stderr))
+        self.assertEqual(human.stdout, b"", arguments)
+        found = LINE.fullmatch(human.stderr.decode())
+        self.assertIsNotNone(found, human.stderr)
+        assert found is not None
+        self.assertEqual(found[1], code, human.stderr)
+        machine = self.slm("--json", *arguments, stdin=stdin)
+        self.assertEqual(machine.returncode, status)
+        document = json.loads(machine.stdout)
+        self.assertEqual(list(document), ["error"])
+        error = document["error"]
+        self.assertEqual(error["code"], code)
+        self.assertIn(error["message"], found[4])
+        place = error.get("file", "") + (f":{error['byte_offset']}" if "byte_offset" in error else "")
+        if "file" in error:
+            self.assertEqual(found[3], place)
+        if "field" in error:
+            self.assertIn(error["field"], found[4])
+        return error
+
+    def batch(self, *arguments: object, lines: bytes) -> list[dict]:
+        done = self.slm(*arguments, "--batch", stdin=lines)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+class Root(Case):
+    def test_no_command_is_wrong_usage_with_the_help_on_standard_error(self) -> None:
+        done = self.slm()
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        for name in COMMANDS:
+            self.assertIn(f"\n  {name} ".encode(), done.stderr)
+        error = json.loads(self.slm("--json").stdout)["error"]
+        self.assertEqual(error["code"], "USAGE")
+
+    def test_an_unknown_command_is_named_with_the_nearest(self) -> None:
+        for given, meant in (("tokenise", "tokenize"), ("convret", "convert"), ("prom", "promote"), ("logs", "log")):
+            error = self.refused(2, "USAGE", given)
+            self.assertIn(f"'{given}'; did you mean '{meant}'?", error["message"])
+        for given in ("zzzzzzzz", "x" * 5000, "", "a\nb"):
+            self.assertNotIn("did you mean", self.refused(2, "USAGE", given)["message"])
+
+    def test_an_unknown_option_is_named_with_the_nearest(self) -> None:
+        error = self.refused(2, "USAGE", "run", self.artifact, "a", "--max-new-token=3")
+        self.assertIn("did you mean '--max-new-tokens'?", error["message"])
+        self.assertIn("slm run --help", error["message"])
+        self.refused(2, "USAGE", "--jsn", "log")
+        self.refused(2, "USAGE", "inspect", self.artifact, "surplus")
+
+    def test_version_and_help(self) -> None:
+        self.assertRegex(self.ok("--version"), r"^slm \d+\.\d+\.\d+.*\n$")
+        self.assertRegex(self.json("--version")["version"], r"^\d+\.\d+\.\d+")
+        self.assertEqual(self.ok("help"), self.ok("--help"))
+        self.assertEqual(self.ok("help", "run"), self.ok("run", "--help"))
+        self.assertIn("did you mean 'render'", self.refused(2, "USAGE", "help", "rendr")["message"])
+
+    def test_every_command_has_an_example_and_its_bounds(self) -> None:
+        listed = re.findall(r"^  ([a-z]+) ", self.ok("--help").split("Subcommands:")[1], re.MULTILINE)
+        self.assertEqual(sorted(set(listed) - {"help"} - {"slm"}), sorted(COMMANDS))
+        for name in COMMANDS:
+            text = self.ok(name, "--help")
+            self.assertRegex(text, rf"Examples?:\n  (.*\| )?slm {name} ", name)
+            for bound in ("input", "memory", "time"):
+                self.assertRegex(text, rf"(?s)Bounds:\n.*  {bound} +\S", name)
+            self.assertIn(text.strip(), self.json(name, "--help")["help"])
+
+    def test_missing_arguments_are_wrong_usage(self) -> None:
+        for name in sorted(set(COMMANDS) - {"log", "fsck"}):
+            self.assertIn(f"slm {name} --help", self.refused(2, "USAGE", name)["message"])
+
+
+class Numbers(Case):
+    def test_what_is_no_number_in_range_is_wrong_usage(self) -> None:
+        run = ("run", self.artifact, "a", "--max-new-tokens")
+        for value in ("-1", "99999999999999999999", "18446744073709551616", "1048577", "1.5", "1e3", "0x10", "", " 1",
+                      "1 ", "+1", "many"):
+            self.assertIn("--max-new-tokens", self.refused(2, "USAGE", *run[:-1], f"{run[-1]}={value}")["message"])
+        self.refused(2, "USAGE", *run, "-1")
+        self.refused(2, "USAGE", "log", "--limit", "-1")
+        self.refused(2, "USAGE", "log", "--limit", "18446744073709551616")
+        self.refused(2, "USAGE", "show", "00", "--depth", "65")
+        self.refused(2, "USAGE", "run", self.artifact, "a", "--threads", "0")
+        for value in ("1e400", "nan", "inf", "warm", "-0.5"):
+            self.refused(2, "USAGE", "run", self.artifact, "a", f"--temperature={value}")
+        self.refused(2, "USAGE", *run, "1", "--max-new-tokens", "2")
+
+    def test_numbers_of_batch_records(self) -> None:
+        bad = ("-1", "1.5", "1e400", "1e2", '"1"', "null", "true", "99999999999999999999", "[1]")
+        records = [f'{{"id":{i},"ids":[0],"max_new_tokens":{value}}}' for i, value in enumerate(bad)]
+        records += [f'{{"id":"i{i}","ids":[{value}],"max_new_tokens":1}}' for i, value in enumerate(bad)]
+        records += ['{"id":"t","ids":[0],"sampling":{"temperature":1e400}}',
+                    '{"id":"s","ids":[0],"stop_ids":[-1]}']
+        answers = self.batch("run", self.artifact, lines="\n".join(records).encode())
+        for answer in answers:
+            self.assertEqual(list(answer), ["id", "error"])
+            self.assertEqual(answer["error"]["code"], "CASE-SCHEMA", answer)
+            self.assertIn("byte_offset", answer["error"])
+        self.assertEqual([a["error"]["field"] for a in answers[:9]], ["max_new_tokens"] * 9)
+        records = [f'{{"id":{i},"ids":[{value}]}}' for i, value in enumerate(bad)]
+        for answer in self.batch("detokenize", self.artifact, lines="\n".join(records).encode()):
+            self.assertEqual(answer["error"]["code"], "CASE-SCHEMA", answer)
+
+
+class Arguments(Case):
+    def test_what_excludes_each_other_is_wrong_usage(self) -> None:
+        for arguments in (("run", self.artifact, "hi", "--ids", "1"), ("run", self.artifact, "--ids", "1", "--chat"),
+                          ("run", self.artifact, "hi", "--batch"), ("run", self.artifact, "--ids", "1", "--batch"),
+                          ("run", self.artifact, "--record", "--batch"),
+                          ("run", self.artifact, "--max-new-tokens", "3", "--batch"),
+                          ("tokenize", self.source, "hi", "--batch"), ("tokenize", self.source, "--explain", "--batch"),
+                          ("detokenize", self.source, "1", "--batch"),
+                          ("render", self.source, "context.json", "--batch")):
+            self.assertIn("exclude each other", self.refused(2, "USAGE", *arguments)["message"])
+
+    def test_ids_are_parsed_not_pasted(self) -> None:
+        for text in ("0,1", "0 1", "[0, 1]"):
+            self.assertEqual(self.json("run", self.artifact, "--ids", text)["prompt_ids"], [0, 1])
+        for text in ("", ",", "a", "1]}", '0],"text":"x', "-1", "1.0", "4294967296", "0x1"):
+            self.assertIn("--ids", str(self.refused(2, "USAGE", "run", self.artifact, f"--ids={text}")))
+        self.refused(2, "USAGE", "run", self.artifact, "--ids", "0", "--ids", "1")
+        error = self.refused(3, "RUN-TOKEN", "run", self.artifact, "--ids", "0,16")
+        self.assertIn("16", error["message"])
+
+    def test_names_of_kernels_and_backends(self) -> None:
+        kernel = self.refused(2, "USAGE", "run", self.artifact, "a", "--kernel", "fast")
+        self.assertIn("scalar, vector", kernel["message"])
+        backend = self.refused(2, "USAGE", "observe", self.artifact, "--cases", VECTORS / "cases.jsonl", "-o",
+                               self.work / "o.golden", "--backend", "wasm")
+        self.assertIn("native-scalar, native-vector", backend["message"])
+
+    def test_an_empty_prompt_is_a_prompt_and_reads_no_standard_input(self) -> None:
+        done = self.slm("--json", "run", self.artifact, "", stdin=b"a")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(self.json("tokenize", self.source, "", stdin=b"a")["ids"], [])
+
+
+class Outputs(Case):
+    """ACQ-10: what a command writes appears whole or not at all, and replaces nothing but files."""
+
+    def setUp(self) -> None:
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
+        self.cases = self.folder / "cases.jsonl"
+        self.cases.write_text('{"id":"one","ids":[0],"max_new_tokens":1}\n')
+
+    def writers(self) -> dict[str, tuple[object, ...]]:
+        return {"convert": ("convert", self.source, "-o"),
+                "observe": ("observe", self.artifact, "--cases", self.cases, "-o")}
+
+    def test_a_device_stays_a_device(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only root could replace a device")
+        full = self.folder / "full"
+        try:
+            os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+            with open(full, "wb"):
+                pass
+        except OSError:
+            self.skipTest("no device can be made here")
+        for name, command in self.writers().items():
+            error = self.refused(4, "DISK-FULL", *command, full)
+            self.assertEqual(error["file"], str(full), name)
+            self.assertIn("No space left on device", error["message"])
+            self.assertTrue(stat.S_ISCHR(full.stat().st_mode))
+        self.ok("convert", self.source, "-o", "/dev/null")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_a_fifo_is_written_through(self) -> None:
+        for name, command in self.writers().items():
+            fifo, plain = self.folder / f"{name}.fifo", self.folder / f"{name}.plain"
+            os.mkfifo(fifo)
+            got: list[bytes] = []
+            reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
+            reader.start()
+            self.ok(*command, fifo)
+            reader.join(timeout=30)
+            self.ok(*command, plain)
+            self.assertEqual(got, [plain.read_bytes()], name)
+            self.assertTrue(fifo.is_fifo())
+
+    def test_a_link_is_followed(self) -> None:
+        for name, command in self.writers().items():
+            target, link = self.folder / f"{name}.target", self.folder / f"{name}.link"
+            link.symlink_to(target.name)
+            for _ in range(2):  # dangling, then not
+                self.ok(*command, link)
+                self.assertTrue(link.is_symlink())
+                self.assertGreater(target.stat().st_size, 0)
+                target.write_bytes(b"")
+        self.assertEqual([f.name for f in self.folder.iterdir() if "partial" in f.name], [])
+
+    def test_where_no_file_can_be_is_an_environment_fault(self) -> None:
+        for command in self.writers().values():
+            for path, words in ((self.folder, "directory"), (self.folder / "absent" / "f", "No such file"),
+                                (self.cases / "f", "Not a directory"), (self.folder / ("x" * 300), "name too long")):
+                error = self.refused(4, "IO", *command, path)
+                self.assertEqual(error["file"], str(path))
+                self.assertIn(words, error["message"])
+
+    def test_an_input_is_not_overwritten(self) -> None:
+        source = tiny_source.write(self.folder / "source")
+        weights = source / "model.safetensors"
+        before = weights.read_bytes()
+        os.link(weights, self.folder / "hard")
+        (self.folder / "soft").symlink_to(weights)
+        for path in (weights, self.folder / "hard", self.folder / "soft", source / ".." / "source" / "config.json"):
+            self.assertEqual(self.refused(2, "USAGE", "convert", source, "-o", path)["file"], str(path))
+        self.assertEqual(weights.read_bytes(), before)
+        for path in (self.artifact, self.cases):
+            self.refused(2, "USAGE", "observe", self.artifact, "--cases", self.cases, "-o", path)
+        for path in ("", "-"):
+            self.refused(2, "USAGE", "convert", source, f"--out={path}")
+        self.assertFalse(pathlib.Path("-").exists())
+
+    def test_standard_output_is_no_output_file(self) -> None:
+        path = self.folder / "captured"
+        with open(path, "wb") as out:
+            done = subprocess.run(self.command("convert", self.source, "-o", "/dev/stdout"), stdout=out,
+                                  stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
+
+class StandardOutput(Case):
+    RECORDS = b'{"id":1,"text":"a"}\n' * 2000
+
+    def test_a_full_standard_output_ends_the_work(self) -> None:
+        for arguments in (("tokenize", self.source, "--batch"), ("tokenize", DEMO), ("log",), ("--help",),
+                          ("run", self.artifact, "a"), ("--json", "inspect", self.artifact)):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(self.command(*arguments), input=self.RECORDS, stdout=full,
+                                      stderr=subprocess.PIPE, check=False, timeout=60)
+            self.assertEqual(done.returncode, 4, (arguments, done.stderr))
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+            self.assertIn(b"error DISK-FULL at standard output: ", done.stderr)
+
+    def test_a_reader_that_went_away_ends_the_work(self) -> None:
+        process = subprocess.Popen(self.command("tokenize", self.source, "--batch"), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdin and process.stdout and process.stderr
+        process.stdout.close()
+        process.stdin.write(b'{"id":1,"text":"a"}\n')
+        process.stdin.flush()  # and stays open: the program must not wait for more
+        self.assertEqual(process.wait(timeout=30), 4)
+        self.assertIn(b"Broken pipe", process.stderr.read())
+        process.stdin.close()
+        process.stderr.close()
+
+    def test_a_closed_standard_output(self) -> None:
+        out = self.work / "closed.slm"
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *self.command("convert", self.source, "-o", out)],
+                              stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertEqual(out.read_bytes(), self.artifact.read_bytes())  # nothing of the summary got into it
+
+    def test_answers_come_line_by_line(self) -> None:
+        process = subprocess.Popen(self.command("tokenize", self.source, "--batch"), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        assert process.stdin and process.stdout
+        for i in range(3):
+            process.stdin.write(b'{"id":%d,"text":"a"}\n' % i)
+            process.stdin.flush()
+            self.assertTrue(select.select([process.stdout], [], [], 30)[0])
+            self.assertEqual(json.loads(process.stdout.readline())["id"], i)
+        process.stdin.close()
+        self.assertEqual(process.wait(timeout=30), 0)
+        process.stdout.close()
+
+
+class Batches(Case):
+    MODELS = (("tokenize", b'"text":"a"'), ("detokenize", b'"ids":[0]'),
+              ("render", b'"context":{"messages":[]}'), ("run", b'"ids":[0]'))
+
+    def model(self, command: str) -> pathlib.Path:
+        return self.artifact if command == "run" else self.source
+
+    def test_ids_come_back_as_they_came(self) -> None:
+        ids = (b"1", b"-0", b"1.0", b"1e5", b"1E+5", b"123456789012345678901234567890", b"0.1000", b'"x"', b'"\\u0041"',
+               b'"\xc3\xa9"', b"null", b"true", b"[1, 2.0,  {}]", b'{"a" : [1e400], "b":"\\/"}', b'""')
+        for command, member in self.MODELS:
+            lines = b"".join(b'{"id": ' + id_ + b" ," + member + b"}\n" for id_ in ids)
+            lines += b"".join(b'{"id": ' + id_ + b' ,"no":1}\n' for id_ in ids)
+            done = self.slm(command, self.model(command), "--batch", stdin=lines)
+            answers = done.stdout.split(b"\n")
+            self.assertEqual(len(answers), 2 * len(ids) + 1)
+            for id_, answer, refusal in zip(ids, answers, answers[len(ids):]):
+                self.assertTrue(answer.startswith(b'{"id":' + id_ + b","), (command, answer))
+                self.assertTrue(refusal.startswith(b'{"id":' + id_ + b',"error":{'), (command, refusal))
+
+    def test_every_line_is_answered_in_order(self) -> None:
+        bad = {b"": "JSON-SYNTAX", b"   ": "JSON-SYNTAX", b"\t\r": "JSON-SYNTAX", b"\r": "JSON-SYNTAX",
+               b"[1]": "JSON-TYPE", b"1": "JSON-TYPE", b'"x"': "JSON-TYPE", b"null": "JSON-TYPE", b"{": "JSON-SYNTAX",
+               b'{"id":1}{"id":2}': "JSON-SYNTAX", b'{"id":1,"id":1}': "JSON-DUPKEY",
+               b'{"id":"\xff"}': "JSON-UTF8", b'{"id":"\xed\xa0\x80"}': "JSON-UTF8", b'{"id":"\\ud800"}': "JSON-SURROGATE",
+               b"\xef\xbb\xbf{}": "JSON-SYNTAX", b'{"id":NaN}': "JSON-SYNTAX", b'{"id":01}': "JSON-SYNTAX",
+               b"\x00": "JSON-SYNTAX", b"[" * 100000: "JSON-DEPTH"}
+        for command, member in self.MODELS:
+            good = b'{"id":"good",' + member + b"}"
+            lines = b"\n".join(line + b"\n" + good for line in bad)  # no line feed at the end
+            answers = self.batch(command, self.model(command), lines=lines)
+            self.assertEqual(len(answers), 2 * len(bad), command)
+            for (line, code), answer, after in zip(bad.items(), answers[::2], answers[1::2]):
+                self.assertEqual((answer["id"], answer["error"]["code"]), (None, code), (command, line[:30]))
+                self.assertIn("byte_offset", answer["error"], line[:30])
+                self.assertEqual(after["id"], "good")
+                self.assertNotIn("error", after)
+
+    def test_line_ends(self) -> None:
+        for command, member in self.MODELS:
+            record = b'{"id":1,' + member + b"}"
+            for lines, n in ((record, 1), (record + b"\n", 1), (record + b"\r\n", 1), (record + b"\n\n", 2), (b"", 0),
+                             (b"\n", 1), (record + b"\r\n" + record, 2)):
+                self.assertEqual(len(self.batch(command, self.model(command), lines=lines)), n, (command, lines))
+
+    def test_a_record_without_an_id_is_answered_with_null(self) -> None:
+        for command, member in self.MODELS:
+            (answer,) = self.batch(command, self.model(command), lines=b"{" + member + b"}")
+            self.assertIsNone(answer["id"])
+            self.assertNotIn("error", answer)
+
+    def test_long_lines(self) -> None:
+        text = b"a" * (3 << 20)
+        (answer,) = self.batch("tokenize", self.source, lines=b'{"id":1,"text":"' + text + b'"}')
+        self.assertEqual(answer["ids"], [0] * len(text))
+
+    def test_unknown_members_are_refused_by_name(self) -> None:
+        for command, member in self.MODELS:
+            lines = b'{"id":1,' + member + b',"add_special_token":true}\n'
+            (answer,) = self.batch(command, self.model(command), lines=lines)
+            error = answer["error"]
+            self.assertIn(error["code"], ("SCHEMA-UNKNOWN-KEY", "CASE-SCHEMA"), command)
+            self.assertEqual(error["field"], "add_special_token")
+            self.assertIn("byte_offset", error)
+
+    def test_values_of_the_wrong_kind(self) -> None:
+        cases = {"tokenize": (b'"text":1', b'"bytes":"!"', b'"text":"a","bytes":"YQ=="', b'"text":"a","padding":1',
+                              b'"text":"a","api":"x"', b'"no_text":1'),
+                 "detokenize": (b'"ids":1', b'"ids":[0],"mode":"x"', b'"ids":[0],"mode":1', b'"mode":"raw"'),
+                 "render": (b'"context":1', b'"context":{},"clock":1', b'"context":{},"template":1', b'"clock":"x"'),
+                 "run": (b'"ids":[]', b'"text":1', b'"ids":[0],"text":"a"', b'"ids":[0],"logits":"x"', b'"messages":[1]')}
+        for command, members in cases.items():
+            for member in members:
+                (answer,) = self.batch(command, self.model(command), lines=b'{"id":1,' + member + b"}")
+                self.assertIn("error", answer, (command, member))
+                self.assertEqual(answer["id"], 1)
+
+    def test_errors_of_templates_say_where(self) -> None:
+        source = "line one é\n  {{ 'é' | nosuchfilter }}"
+        record = json.dumps({"id": 1, "context": {"messages": []}, "template": source}).encode()
+        (answer,) = self.batch("render", self.source, lines=record)
+        error = answer["error"]
+        self.assertEqual(error["stage"], "convert")
+        before = source.encode()[:error["byte_offset"]].decode()
+        self.assertEqual(error["line"], 2)
+        self.assertEqual(error["column"], len(before.split("\n")[1]) + 1)
+        self.assertIn(f"line {error['line']}, column {error['column']}", error["message"])
+        path = self.work / "broken.jinja"
+        path.write_text(source)
+        single = self.refused(3, error["code"], "render", path, stdin=b'{"messages":[]}')
+        self.assertEqual({k: single[k] for k in ("stage", "line", "column", "byte_offset")},
+                         {k: error[k] for k in ("stage", "line", "column", "byte_offset")})
+        self.assertEqual(single["file"], str(path))
+        record = json.dumps({"id": 2, "context": {"messages": []},
+                             "template": "{{ raise_exception('roles must alternate') }}"}).encode()
+        (answer,) = self.batch("render", self.source, lines=record)
+        self.assertEqual(answer["error"]["stage"], "render")
+        self.assertIn("roles must alternate", answer["error"]["message"])
+
+
+class Newcomer(Case):
+    """The first things that go wrong: each message says what it is and what to do."""
+
+    def test_wrong_files(self) -> None:
+        files = {"page.html": b"<!doctype html><html></html>", "model.gguf": b"GGUF" + bytes(64), "empty": b"",
+                 "weights.safetensors": struct_header(), "pointer": b"version https://git-lfs.github.com/spec/v1\n"}
+        for name, content in files.items():
+            path = self.work / name
+            path.write_bytes(content)
+            for command in (("inspect", path), ("run", path, "a"), ("tokenize", path, "a"), ("render", path)):
+                done = self.slm(*command, stdin=b'{"messages":[]}')
+                if command[0] == "render" and done.returncode == 0:
+                    continue  # any text is a template
+                error = self.refused(3, LINE.fullmatch(done.stderr.decode())[1], *command,  # type: ignore[index]
+                                     stdin=b'{"messages":[]}')
+                self.assertEqual(error["file"], str(path), command)
+        for name, word in (("page.html", "HTML"), ("model.gguf", "GGUF"), ("empty", "empty"),
+                           ("weights.safetensors", "safetensors"), ("pointer", "LFS")):
+            self.assertIn(word, self.refused(3, "SLM-MAGIC", "inspect", self.work / name)["message"])
+        gguf = self.work / "model.gguf"
+        self.assertIn("source directory", self.refused(3, "UNSUPPORTED", "render", gguf)["message"])
+        for command in (("acquire", gguf), ("convert", gguf, "-o", self.work / "x")):
+            self.assertIn("this is a file", self.refused(3, "UNSUPPORTED", *command)["message"])
+
+    def test_absent_files_and_folders(self) -> None:
+        absent = self.work / "absent"
+        for command in (("inspect", absent), ("run", absent, "a"), ("tokenize", absent, "a"), ("render", absent),
+                        ("acquire", absent), ("convert", absent, "-o", self.work / "x"),
+                        ("promote", absent, "--cases", absent, "--policy", absent), ("detokenize", absent, "1"), ("compare", absent, absent, "--policy", POLICY),
+                        ("observe", absent, "--cases", absent, "-o", self.work / "x")):
+            error = self.refused(3, LINE.fullmatch(self.slm(*command).stderr.decode())[1], *command)  # type: ignore[index]
+            self.assertEqual(error["code"], "NOT-FOUND", command)
+            self.assertEqual(error["file"], str(absent), command)
+        for command in (("inspect", self.source), ("run", self.source, "a"),
+                        ("convert", self.artifact, "-o", self.work / "x")):
+            self.assertIn("directory", self.refused(3, "UNSUPPORTED", *command)["message"])
+        empty = self.work / "empty-folder"
+        empty.mkdir(exist_ok=True)
+        self.assertEqual(self.refused(3, "TPL-MISSING", "render", empty, stdin=b"{}")["file"], str(empty))
+        self.refused(3, "NOT-FOUND", "tokenize", empty, "a")
+
+    def test_a_fifo_without_a_writer_is_refused_not_waited_for(self) -> None:
+        fifo = self.work / "idle.fifo"
+        if not fifo.exists():
+            os.mkfifo(fifo)
+        self.refused(3, "UNSUPPORTED", "inspect", fifo)
+
+    def test_ids_of_nodes(self) -> None:
+        self.refused(3, "NOT-FOUND", "show", "0" * 64)
+        self.refused(3, "NOT-FOUND", "verify", "0" * 64)
+        self.refused(3, "NOT-FOUND", "report", "0" * 64, "-o", self.work / "r.html")
+        self.refused(2, "USAGE", "verify", "not-hex")
+        other = [SLM, "--store", str(self.work / "no-store"), "log"]
+        done = subprocess.run(other, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertFalse((self.work / "no-store").exists())
+
+    def test_places_of_refusals(self) -> None:
+        error = self.refused(3, "CTX-LENGTH", "run", self.artifact, "a" * 40)
+        self.assertIn("32", error["message"])
+        error = self.refused(3, "TOK-UNKNOWN-ID", "detokenize", self.source, "5000")
+        self.assertIn("5000", error["message"])
+        self.assertIn("file", error)
+        error = self.refused(3, "UTF8", "tokenize", self.source, stdin=b"ab\xff")
+        self.assertEqual(error["byte_offset"], 2)
+        for changes, code in (({"vocab_size": 17}, "CFG-VOCAB-SHAPE"), ({"hidden_act": "tanhh"}, "CFG-VALUE"),
+                              ({"rms_norm_eps": "x"}, "CFG-TYPE"), ({"num_hidden_layers": 2}, "MAP-MISSING"),
+                              ({"tie_word_embeddings": True}, "CFG-TIED")):
+            with self.subTest(code):
+                source = pathlib.Path(tempfile.mkdtemp(dir=self.work)) / "s"
+                tiny_source.write(source, **changes)
+                done = self.slm("--json", "convert", source, "-o", self.work / "never.slm")
+                self.assertEqual(done.returncode, 3)
+                error = json.loads(done.stdout)["error"]
+                self.assertEqual(error["code"], code)
+                self.assertTrue(error.get("file"), error)
+                self.assertTrue("field" in error or "byte_offset" in error, error)
+                self.assertFalse((self.work / "never.slm").exists())
+
+
+def struct_header() -> bytes:
+    return (8).to_bytes(8, "little") + b"{}      "
+
+
+class Running(Case):
+    def test_the_chain_is_walked(self) -> None:
+        answer = self.json("run", self.artifact, "a")
+        self.assertEqual(answer["prompt_ids"], [0])
+        self.assertEqual(answer["tokens"], [1, 2, 3, 4, 5, 6, tiny_source.EOS])
+        self.assertEqual((answer["text"], answer["stop_reason"]), ("éb€", "eos"))
+        self.assertEqual(base64.b64decode(answer["bytes"]), "éb€".encode())
+        self.assertEqual(self.ok("run", self.artifact, "a"), "éb€\n")
+        self.assertEqual(self.json("run", self.artifact, "c")["stop_reason"], "context")
+        self.assertEqual(self.json("run", self.artifact, "a", "--max-new-tokens", 2)["stop_reason"], "length")
+        self.assertEqual(self.ok("run", self.artifact, "a", "--chat"), "éb€\n")
+        self.assertEqual(self.ok("run", self.artifact, "-", stdin=b"a"), "éb€\n")
+
+    def test_streamed_text_never_ends_inside_a_character(self) -> None:
+        for n in range(8):  # what is incomplete comes at the end of the run, as the bytes that it is
+            done = self.slm("run", self.artifact, "a", "--max-new-tokens", n)
+            self.assertEqual(done.stdout, "éb€".encode()[:n] + b"\n")
+            answer = self.json("run", self.artifact, "a", "--max-new-tokens", n)
+            self.assertEqual(base64.b64decode(answer["bytes"]), "éb€".encode()[:n])
+            self.assertEqual("text" in answer, n in (0, 2, 3, 6, 7))
+            self.assertEqual(any("UTF-8" in w for w in answer["warnings"]), "text" not in answer)
+        process = subprocess.Popen(self.command("run", self.artifact, "a"), stdout=subprocess.PIPE)
+        assert process.stdout
+        seen = b""
+        while chunk := os.read(process.stdout.fileno(), 1):
+            seen += chunk
+        process.stdout.close()
+        self.assertEqual((process.wait(timeout=30), seen.decode()), (0, "éb€\n"))
+
+    def writes_of(self, *arguments: object) -> list[bytes] | None:
+        """What each write system call put on standard output; none where it cannot be watched."""
+        if shutil.which("strace") is None:
+            return None
+        log = self.work / "strace"
+        done = subprocess.run(["strace", "-f", "-xx", "-e", "trace=write", "-s", "4096", "-o", str(log),
+                               *self.command(*arguments)], capture_output=True, check=False)
+        if done.returncode != 0:
+            return None
+        found = re.findall(r'write\(1, "((?:\\x[0-9a-f]{2})*)"', log.read_text())
+        return [bytes.fromhex(text.replace("\\x", "")) for text in found]
+
+    def test_each_write_is_whole_characters(self) -> None:
+        writes = self.writes_of("run", self.artifact, "a")
+        if writes is None:
+            self.skipTest("no strace here")
+        self.assertEqual([w.decode() for w in writes], ["é", "b", "€", "\n"])
+
+    def test_a_record_binds_the_run(self) -> None:
+        """RUN-01, RUN-04."""
+        answer = self.json("run", self.artifact, "a", "--record")
+        node = self.json("show", answer["run"])
+        self.assertEqual(node["type"], "run")
+        children = {edge["role"]: edge["child"] for edge in node["edges"]}
+        self.assertEqual(sorted(children), ["artifact", "backend-profile", "runtime-build", "template", "tokenizer"])
+        for role, child in children.items():
+            self.assertEqual(self.json("show", child)["type"], role)
+        artifact = self.json("show", children["artifact"])
+        self.assertEqual(artifact["metadata"]["root"], node["metadata"]["artifact_root"])
+        for role in ("tokenizer", "template"):
+            self.assertIn({"role": role, "child": children[role]}, artifact["edges"])
+        data = node["metadata"]
+        self.assertEqual((data["stop_reason"], data["input_kind"], data["sampling"]), ("eos", "utf8", "greedy"))
+        self.assertEqual(data["kv"], {"dtype": "f32", "layout": "layer,kv_head,position,head_dim", "n_layers": 1,
+                                      "n_kv_heads": 1, "head_dim": tiny_source.SIZE, "begin": 0, "count": 7})
+        self.assertEqual(self.blob(data["raw_blob"]), "éb€<end>".encode())
+        self.assertEqual(self.blob(data["visible_blob"]), "éb€".encode())
+        self.assertEqual(self.blob(data["tokens_blob"])[::4], bytes([1, 2, 3, 4, 5, 6, tiny_source.EOS]))
+        self.assertEqual(self.blob(data["input_blob"]), b"a")
+        self.assertEqual(len(self.blob(data["logits_blob"])), 7 * tiny_source.SIZE * 4)
+        self.assertEqual(data["warnings"], answer["warnings"])
+        self.assertEqual(len(data["warnings"]), 1)
+        self.assertIn("chat template", data["warnings"][0])
+        again = self.json("run", self.artifact, "a", "--record")
+        self.assertEqual(again["run"], answer["run"])  # no clock, no host
+        self.assertTrue(json.loads(self.ok("--json", "fsck"))["clean"])
+
+    def blob(self, value: dict) -> bytes:
+        digits = value["hex"]
+        return (self.work / "store" / "objects" / "sha256" / digits[:2] / digits).read_bytes()
+
+    def test_warnings(self) -> None:
+        self.assertEqual(self.json("run", self.artifact, "a", "--chat")["warnings"], [])
+        full = self.json("run", self.artifact, "c", "--chat", "--record")
+        self.assertIn("context was full", full["warnings"][0])
+        node = self.json("show", full["run"])
+        self.assertEqual(node["metadata"]["warnings"], full["warnings"])
+        self.assertIn("rendered_blob", node["metadata"])
+
+    def test_a_store_without_the_artifact_takes_no_record(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([SLM, "--store", folder + "/s", "run", str(self.artifact), "a", "--record"],
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("convert the source into this store first", done.stderr)
+
+
+class Smoke(Case):
+    def test_log_show_inspect(self) -> None:
+        log = self.json("log")
+        self.assertEqual([r["seq"] for r in log["records"]], list(range(1, len(log["records"]) + 1)))
+        self.assertEqual(log["records"][0]["kind"], "acquisition")
+        last = self.json("log", "--limit", 1)["records"]
+        self.assertEqual(last, log["records"][-1:])
+        self.assertIn("acquisition", self.ok("log"))
+        id_ = log["records"][0]["nodes"][0]["id"]
+        self.assertEqual(self.json("show", id_[:16])["id"], id_)
+        self.assertIn("source-tree", self.ok("show", id_, "--depth", 2))
+        self.assertTrue(self.ok("show", id_, "--depth", 0).startswith(id_))
+        self.assertIn("artifact", self.ok("inspect", self.artifact))
+        self.json("inspect", self.artifact)
+        self.ok("inspect", self.artifact, "--explain")
+
+    def test_observe_and_compare(self) -> None:
+        cases = self.work / "smoke.jsonl"
+        cases.write_text('{"id":"one","ids":[0],"max_new_tokens":2}\n{"id":"two","text":"ab"}\n')
+        out = self.work / "smoke.golden"
+        first = self.json("observe", self.artifact, "--cases", cases, "-o", out)
+        self.assertEqual((first["cases"], first["bytes"]), (2, out.stat().st_size))
+        again = self.json("observe", self.artifact, "--cases", cases, "-o", out)
+        self.assertEqual(again["sha256"], first["sha256"])
+
+    def test_exit_statuses_of_the_chain(self) -> None:
+        reference = VECTORS / "reference.golden"
+        chain = ("promote", DEMO, "--cases", VECTORS / "cases.jsonl", "--policy", POLICY, "--evidence", reference,
+                 "--evidence", VECTORS / "truth.golden", "--evidence", VECTORS / "source.golden")
+        promoted = self.slm("--json", *chain, "-o", self.work / "out")
+        self.assertEqual(promoted.returncode, 0, promoted.stderr)
+        receipt = json.loads(promoted.stdout)["receipt"]
+        self.json("verify", receipt)
+        self.assertEqual(self.refused(2, "USAGE", "verify", receipt, "--claim", "L99")["code"], "USAGE")
+        page = self.work / "report.html"
+        self.json("report", receipt, "-o", page, "--junit", self.work / "junit.xml")
+        self.assertIn("<html", page.read_text())
+        for path in (self.work, self.work / "absent" / "r.html"):
+            self.assertEqual(self.refused(4, "IO", "report", receipt, "-o", path)["file"], str(path))
+        self.refused(2, "USAGE", "report", receipt, "-o", next((self.work / "store" / "log").iterdir()))
+        candidate = self.work / "out" / "candidate.golden"
+        self.json("compare", reference, VECTORS / "truth.golden", VECTORS / "source.golden", candidate, "--policy",
+                  POLICY)
+        other = self.work / "chain.golden"
+        self.ok("observe", self.artifact, "--cases", self.one_case(), "-o", other)
+        different = self.slm("--json", "compare", candidate, other, "--policy", POLICY)
+        self.assertIn(different.returncode, (1, 3), different.stderr)
+        json.loads(different.stdout)
+        self.refused(2, "USAGE", *chain[:-1], candidate, "-o", self.work / "out")
+        self.json("fsck")
+
+    def one_case(self) -> pathlib.Path:
+        path = self.work / "one.jsonl"
+        path.write_text('{"id":"one","ids":[0],"max_new_tokens":1}\n')
+        return path
+
+    def test_progress_only_on_a_terminal(self) -> None:
+        out = self.work / "progress.slm"
+        done = self.slm("convert", DEMO, "-o", out)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        parent, child = pty.openpty()
+        process = subprocess.Popen(self.command("convert", DEMO, "-o", out), stdout=subprocess.DEVNULL, stderr=child)
+        os.close(child)
+        shown = b""
+        try:
+            while chunk := os.read(parent, 4096):
+                shown += chunk
+        except OSError:
+            pass  # the other side is closed
+        os.close(parent)
+        self.assertEqual(process.wait(timeout=30), 0)
+        self.assertIn(b"100 %", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-40:])
+
+    def test_a_limit_on_file_size_is_an_environment_fault(self) -> None:
+        def limit() -> None:
+            import signal  # in the child
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        done = self.slm("observe", self.artifact, "--cases", self.one_case(), "-o", self.work / "limited.golden",
+                        preexec_fn=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn(b"File too large", done.stderr)
+        self.assertFalse((self.work / "limited.golden").exists())
+
+
+def main() -> None:
+    global SLM
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slm", required=True)
+    args, rest = parser.parse_known_args()
+    SLM = str(pathlib.Path(args.slm).resolve())
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
+
+
+if __name__ == "__main__":
+    main()
