@@ -73,6 +73,7 @@ ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
     policy.accepted_conflicts.push_back(choice.field);
     policy.holding.push_back(choice.ref);
   }
+  policy.documentary_keys = acquisition.documentary_keys;
   return policy;
 }
 
@@ -203,6 +204,9 @@ class Chain {
                            : request_.name;
       directory.revision = request_.revision.empty() ? "unversioned" : request_.revision;
       directory.decision_paths = statements_.license_paths;
+      directory.decision_paths.insert(directory.decision_paths.end(), statements_.config_field_paths.begin(),
+                                      statements_.config_field_paths.end());
+      statements_.config_fields.clear();  // they are decisions of the acquisition then
       directory.accept_conflict_paths = statements_.accept_conflict_paths;
       directory.on_progress = [this](const acquire::Progress& progress) {
         Progress("acquire", progress.bytes_done, progress.bytes_total);
@@ -400,6 +404,7 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
     SLM_ASSIGN(acquire::Decision decision, acquire::LoadDecision(path));
     if (decision.kind == "config-field") {
       statements.config_fields.push_back(std::move(decision));
+      statements.config_field_paths.push_back(path);
     } else if (decision.kind == "license") {
       statements.license_paths.push_back(path);
     } else if (decision.kind == "accept-conflict") {

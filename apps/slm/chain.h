@@ -45,6 +45,7 @@ struct Statements {
   std::vector<std::string> accept_conflict_paths;  // for acquisition
   std::vector<acquire::Decision> tokenizer;
   std::vector<acquire::Decision> config_fields;
+  std::vector<std::string> config_field_paths;  // of the same; a directory's acquisition takes them
 };
 [[nodiscard]] Result<Statements> SortStatements(const std::vector<std::string>& paths);
 

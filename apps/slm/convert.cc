@@ -29,20 +29,21 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// License statements belong to the acquisition, config-field statements to the conversion.
+// A directory is acquired first, and its acquisition takes every statement. For an acquisition that is
+// there already, config-field statements belong to the conversion.
 struct Decided {
-  std::vector<std::string> license_paths;
+  std::vector<std::string> acquisition_paths;
   std::vector<acquire::Decision> config_fields;
 };
 
-Result<Decided> ReadDecisions(const std::vector<std::string>& paths) {
+Result<Decided> ReadDecisions(const std::vector<std::string>& paths, bool is_directory) {
   Decided decided;
   for (const std::string& path : paths) {
     SLM_ASSIGN(acquire::Decision decision, acquire::LoadDecision(path));
-    if (decision.kind == "config-field") {
-      decided.config_fields.push_back(std::move(decision));
+    if (is_directory || decision.kind != "config-field") {
+      decided.acquisition_paths.push_back(path);
     } else {
-      decided.license_paths.push_back(path);
+      decided.config_fields.push_back(std::move(decision));
     }
   }
   return decided;
@@ -57,7 +58,7 @@ Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, con
   request.directory = args.source;
   request.name = args.name;
   request.revision = args.revision;
-  request.decision_paths = decided.license_paths;
+  request.decision_paths = decided.acquisition_paths;
   request.accept_conflict_paths = args.accepted;
   ProgressBar bar("acquire");
   request.on_progress = [&bar](acquire::Progress progress) {
@@ -105,13 +106,14 @@ Status Record(Store& store, const Decided& decided, const convert::ConvertResult
 Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisition* acquisition,
                   convert::ConvertResult* result) {
   SLM_ASSIGN(const std::unique_ptr<Store> store, Store::Open(context.store, StoreOptions{}));
-  SLM_ASSIGN(const Decided decided, ReadDecisions(args.decisions));
+  SLM_ASSIGN(const Decided decided, ReadDecisions(args.decisions, IsDirectory(args.source)));
   SLM_ASSIGN(*acquisition, Acquired(*store, args, decided));
   convert::Options options;
   for (const acquire::ConflictChoice& choice : acquisition->choices) {
     options.policy.accepted_conflicts.push_back(choice.field);
     options.policy.holding.push_back(choice.ref);
   }
+  options.policy.documentary_keys = acquisition->documentary_keys;
   SLM_TRY(ApplyConfigFields(decided, *acquisition, &options.policy));
   {
     ProgressBar bar("convert");

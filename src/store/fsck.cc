@@ -114,8 +114,7 @@ class Checker {
 
   // A lost version file, and a lost or outdated head, where they are all that is wrong.
   Status Repair() {
-    const bool is_head_only = log_.damage && log_.damage->code == ErrorCode::kFsckRef &&
-                              log_.n_torn_bytes == 0 && !log_.records.empty();
+    const bool is_head_only = log_.head_is_lost && log_.n_torn_bytes == 0 && !log_.records.empty();
     const bool is_log_good = is_head_only || !log_.damage;
     if (!is_log_good || (!is_version_lost_ && !is_head_only)) return {};
     SLM_ASSIGN(const auto lock, vfs_.Lock(layout_.Lock()));
@@ -127,7 +126,7 @@ class Checker {
     if (!is_head_only) return {};
     LogState now;
     SLM_TRY(ReadLogFrom(vfs_, layout_, &now));
-    if (!now.damage || now.damage->code != ErrorCode::kFsckRef || now.n_torn_bytes > 0) return {};
+    if (!now.head_is_lost || now.n_torn_bytes > 0) return {};
     const std::string n = std::to_string(now.records.size());
     SLM_TRY(RewriteHead(vfs_, layout_, &publisher, &now));
     report_.notes.push_back("refs/head was written anew for the " + n +

@@ -206,10 +206,12 @@ Status ReadLogFrom(Vfs& vfs, const Layout& layout, LogState* state) {
   }
   if (!state->damage) {
     state->damage = HeadDamage(head, layout, *state);
+    state->head_is_lost = state->damage && !ParseHead(AsText(*head));
     state->head_lags = Lag(head, *state) > 0;
   }
   if (!state->damage) {
     SLM_ASSIGN(state->damage, LagDamage(vfs, layout, head, *state));
+    state->head_is_lost = state->damage.has_value();
   }
   return {};
 }

@@ -30,6 +30,7 @@ struct LogState {
   std::vector<Hash256> record_hashes;
   uint64_t n_good_bytes = 0;    // end of the last good record
   uint64_t n_torn_bytes = 0;    // after it
+  bool head_is_lost = false;    // damage is that refs/head is lost, no head, or too old; the records are good
   bool head_lags = false;       // refs/head does not know of the last record yet
   std::optional<Error> damage;  // LOG-CORRUPT, LOG-CHAIN or FSCK-REF; reading stopped there
 };
