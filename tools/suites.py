@@ -158,6 +158,19 @@ def promote(context: Context) -> None:
                        "--source", str(source))
 
 
+def kill(context: Context, kills: int = 12) -> None:
+    vectors = context.root / "vectors" / "slm-demo"
+    evidence = [part for mode in ("reference", "source", "truth")
+                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
+    context.python("tests/kill/kill_test.py", "--slm", str(context.slm), "--source", str(context.models["slm-demo"]),
+                   "--cases", str(vectors / "cases.jsonl"), *evidence, "--policy",
+                   str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--kills", str(kills))
+
+
+def long_kill(context: Context) -> None:
+    kill(context, kills=200)
+
+
 def mutants(context: Context) -> None:
     vectors = context.root / "vectors" / "slm-demo"
     evidence = [part for mode in ("reference", "source", "truth")
@@ -208,6 +221,7 @@ SUITES: dict[str, Suite] = {
     "chat-goldens": chat_goldens,
     "tokenizer-fuzz": tokenizer_fuzz,
     "promote": promote,
+    "kill": kill,
     "mutants": mutants,
     "heldout": heldout,
     "independent": independent,
@@ -233,7 +247,8 @@ def long_bits(context: Context) -> None:
     context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
 
 
-LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain, "acquire-5gb": long_acquire}
+LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
+                          "acquire-5gb": long_acquire, "kill-200": long_kill}
 
 
 def unit_counts(log: str) -> str:

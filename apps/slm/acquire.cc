@@ -140,7 +140,8 @@ void RegisterAcquire(Command& root, AppContext& context) {
   command.Option("--name", &args->name, "What the source is called; recorded, not checked");
   command.Option("--revision", &args->revision, "Commit or version of the source; recorded, not checked");
   command.Option("--profile", &args->profile, "Acquisition profile; the built-in one is hf-directory-v1");
-  command.Option("--decision", &args->decisions, "Statement of kind license; may be given several times");
+  command.Option("--decision", &args->decisions,
+                 "Statement of kind license or config-field; may be given several times");
   command.Option("--accept-conflict", &args->accepted,
                  "Statement of kind accept-conflict; may be given several times");
   command.Help(

@@ -186,7 +186,7 @@ class Chain {
                            ? std::filesystem::path(request_.source).lexically_normal().filename().string()
                            : request_.name;
       directory.revision = request_.revision.empty() ? "unversioned" : request_.revision;
-      directory.decision_paths = statements_.license_paths;
+      directory.decision_paths = TakeAcquisitionPaths(&statements_);
       directory.accept_conflict_paths = statements_.accept_conflict_paths;
       directory.on_progress = [this](const acquire::Progress& progress) {
         Progress("acquire", progress.bytes_done, progress.bytes_total);
@@ -408,6 +408,7 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
     SLM_ASSIGN(acquire::Decision decision, acquire::LoadDecision(path));
     if (decision.kind == "config-field") {
       statements.config_fields.push_back(std::move(decision));
+      statements.config_field_paths.push_back(path);
     } else if (decision.kind == "license") {
       statements.license_paths.push_back(path);
     } else if (decision.kind == "accept-conflict") {
@@ -424,12 +425,20 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
   return statements;
 }
 
+std::vector<std::string> TakeAcquisitionPaths(Statements* statements) {
+  std::vector<std::string> paths = statements->license_paths;
+  paths.insert(paths.end(), statements->config_field_paths.begin(), statements->config_field_paths.end());
+  statements->config_fields.clear();
+  return paths;
+}
+
 ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
   ConfigPolicy policy;
   for (const acquire::ConflictChoice& choice : acquisition.choices) {
     policy.accepted_conflicts.push_back(choice.field);
     policy.holding.push_back(choice.ref);
   }
+  policy.documentary_keys = acquisition.documentary_keys;
   return policy;
 }
 

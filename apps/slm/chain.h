@@ -51,8 +51,13 @@ struct Statements {
   std::vector<std::string> accept_conflict_paths;  // for acquisition
   std::vector<acquire::Decision> tokenizer;
   std::vector<acquire::Decision> config_fields;
+  std::vector<std::string> config_field_paths;  // of the same; a directory's acquisition takes them
 };
 [[nodiscard]] Result<Statements> SortStatements(const std::vector<std::string>& paths);
+
+// The statements that the acquisition of a directory takes: of licenses and of fields. Those of fields are
+// decisions of the acquisition then, and leave `statements`.
+[[nodiscard]] std::vector<std::string> TakeAcquisitionPaths(Statements* statements);
 
 // What a person decided at acquisition, as conversion reads it.
 [[nodiscard]] ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition);

@@ -22,7 +22,8 @@ struct ConvertArgs {
   std::vector<std::string> decisions;
 };
 
-Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, const Statements& statements) {
+// A directory is acquired first, and its acquisition takes the statements about fields too.
+Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, Statements* statements) {
   if (!IsDirectory(args.source)) {
     SLM_ASSIGN(const Hash256 id, ResolveNode(store, args.source));
     return acquire::LoadAcquisition(store, id);
@@ -31,8 +32,8 @@ Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, con
   request.directory = args.source;
   request.name = args.name;
   request.revision = args.revision;
-  request.decision_paths = statements.license_paths;
-  request.accept_conflict_paths = statements.accept_conflict_paths;
+  request.decision_paths = TakeAcquisitionPaths(statements);
+  request.accept_conflict_paths = statements->accept_conflict_paths;
   ProgressBar bar("acquire");
   request.on_progress = [&bar](acquire::Progress progress) {
     bar.Update(progress.bytes_done, progress.bytes_total);
@@ -66,13 +67,13 @@ Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisi
   SLM_TRY(CheckSource(args.source));
   SLM_TRY(CheckOutput(args.out, inputs));
   SLM_ASSIGN(const std::unique_ptr<Store> store, Store::Open(context.store, StoreOptions{}));
-  SLM_ASSIGN(const Statements statements, SortStatements(paths));
+  SLM_ASSIGN(Statements statements, SortStatements(paths));
   if (!statements.tokenizer.empty()) {
     return Fail(MakeError(ErrorCode::kDecisionBad, "a statement of kind tokenizer decides nothing in convert")
                     .In(statements.tokenizer.front().path)
                     .Field("kind"));
   }
-  SLM_ASSIGN(*acquisition, Acquired(*store, args, statements));
+  SLM_ASSIGN(*acquisition, Acquired(*store, args, &statements));
   convert::Options options;
   options.policy = PolicyOf(*acquisition);
   SLM_TRY(ApplyConfigFields(statements.config_fields, *acquisition, &options.policy));

@@ -14,6 +14,7 @@
 #include "acquire/weights_set.h"
 #include "base/utf8.h"
 #include "codec/json.h"
+#include "model/family_profile.h"
 
 namespace slm::acquire {
 namespace {
@@ -56,6 +57,7 @@ class Transaction {
     SLM_TRY(StreamTree());
     SLM_TRY(ParseFiles());
     SLM_TRY(SettleContents());
+    SLM_TRY(ClassifyConfig());
     SLM_TRY(SettleLicense());
     SLM_TRY(CheckDecisionsUsed());
     return Publish();
@@ -69,24 +71,24 @@ class Transaction {
   };
 
   Status LoadDecisions() {
-    const auto load = [this](const std::vector<std::string>& paths, std::string_view kind) -> Status {
+    const auto load = [this](const std::vector<std::string>& paths, bool accepts_conflict) -> Status {
       for (const std::string& path : paths) {
         SLM_ASSIGN(Decision decision, LoadDecision(path));
-        if (decision.kind != kind) {
-          return Fail(
-              MakeError(ErrorCode::kDecisionBad, "a statement of kind " + decision.kind +
-                                                     " stands where one of kind " + std::string(kind) +
-                                                     " is taken (license: --decision, accept-conflict: "
-                                                     "--accept-conflict; other kinds: slm convert)")
-                  .In(decision.path)
-                  .Field("kind"));
+        if (!IsAcquisitionDecision(decision.kind) ||
+            (decision.kind == "accept-conflict") != accepts_conflict) {
+          return Fail(MakeError(ErrorCode::kDecisionBad,
+                                "a statement of kind " + decision.kind +
+                                    " decides nothing here (license and config-field: --decision, "
+                                    "accept-conflict: --accept-conflict; other kinds: slm promote)")
+                          .In(decision.path)
+                          .Field("kind"));
         }
         statements_.push_back({std::move(decision), false, {}});
       }
       return {};
     };
-    SLM_TRY(load(request_.decision_paths, "license"));
-    return load(request_.accept_conflict_paths, "accept-conflict");
+    SLM_TRY(load(request_.decision_paths, false));
+    return load(request_.accept_conflict_paths, true);
   }
 
   Status StreamTree() {
@@ -285,6 +287,56 @@ class Transaction {
     return nullptr;
   }
 
+  // Keys that conversion would stop at stop here too (ACQ-12, CFG-02). A family without a profile is
+  // refused by conversion as a whole.
+  Status ClassifyConfig() {
+    const FamilyProfile& family = FamilyProfile::Llama();
+    const auto type = view_.config->Find("model_type");
+    const auto& types = family.model_types();
+    if (!type || !type->is_string() || std::find(types.begin(), types.end(), type->string()) == types.end()) {
+      return {};
+    }
+    ConfigPolicy policy;
+    for (Statement& statement : statements_) {
+      if (statement.decision.kind != "config-field") continue;
+      const std::string key = statement.decision.ChoiceText();
+      const size_t colon = key.find(':');
+      const SourceFile* file = colon == std::string::npos ? nullptr : result_.Find(key.substr(0, colon));
+      if (file == nullptr || !statement.decision.AppliesTo(file->blob)) {
+        return Fail(
+            MakeError(ErrorCode::kDecisionBad,
+                      "choice must name a key as \"config.json:key\", and applies_to that file's SHA-256")
+                .In(statement.decision.path)
+                .Field("applies_to"));
+      }
+      statement.is_used = IsOpenKey(family, key.substr(0, colon), key.substr(colon + 1));
+      policy.documentary_keys.push_back({key, ToHex(statement.decision.statement_hash)});
+    }
+    Status status = CheckLlamaKeys(
+        *view_.config, view_.generation_config ? &*view_.generation_config : nullptr, family, policy);
+    if (!status.has_value()) {
+      Error error = std::move(status).error();
+      const SourceFile* file = result_.Find(error.file);
+      if (error.code == ErrorCode::kCfgUnclassified && file != nullptr) {
+        error.message += ": a statement of kind config-field whose choice is \"" + error.file + ":" +
+                         error.field + "\" and whose applies_to holds " + ToHex(file->blob);
+      }
+      return Fail(std::move(error));
+    }
+    result_.documentary_keys = std::move(policy.documentary_keys);
+    return {};
+  }
+
+  // A key that the file holds and the profile does not list.
+  [[nodiscard]] bool IsOpenKey(const FamilyProfile& family, std::string_view file,
+                               std::string_view key) const {
+    const bool is_config = file == "config.json";
+    const auto& root = is_config ? view_.config : view_.generation_config;
+    if (!is_config && file != "generation_config.json") return false;
+    if (!root || !root->is_object() || !root->Find(key)) return false;
+    return (is_config ? family.ConfigKey(key) : family.GenerationKey(key)) == nullptr;
+  }
+
   Status SettleLicense() {
     const StreamedFile* card = File("README.md");
     std::vector<LicenseFile> texts;
@@ -353,6 +405,7 @@ class Transaction {
       }
       license_.spdx = choice;
       statement->is_used = true;
+      SLM_TRY(CheckAgainstKnown(finding, *statement));
     }
     license_.settled_by = "decision";
     if (missing.empty()) return {};
@@ -371,13 +424,23 @@ class Transaction {
     return Fail(std::move(error));
   }
 
+  // Evidence that the lists do know must agree, unless the statement names that file's hash as well.
+  static Status CheckAgainstKnown(const LicenseFinding& finding, const Statement& statement) {
+    const std::string choice = statement.decision.ChoiceText();
+    for (const LicenseEvidence& item : finding.evidence) {
+      if (item.spdx.empty() || item.spdx == choice || statement.decision.AppliesTo(item.blob)) continue;
+      return Fail(MakeError(ErrorCode::kDecisionBad,
+                            "the statement chooses " + choice + ", but " + EscapeForDisplay(item.path) +
+                                " is " + item.spdx + "; to overrule it, applies_to must hold its hash too, " +
+                                ToHex(item.blob))
+                      .In(statement.decision.path)
+                      .Field("choice"));
+    }
+    return {};
+  }
+
   static Status CheckSpdx(std::string_view choice, const std::string& path) {
-    const bool is_good =
-        !choice.empty() && choice.size() <= 128 && std::all_of(choice.begin(), choice.end(), [](char c) {
-          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                 c == '-' || c == '+' || c == ' ' || c == '(' || c == ')';
-        });
-    if (is_good) return {};
+    if (IsSpdxExpression(choice)) return {};
     return Fail(
         MakeError(ErrorCode::kDecisionBad,
                   "choice must be an SPDX expression, or LicenseRef- and a name for a license without one")

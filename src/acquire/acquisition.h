@@ -16,6 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "model/llama.h"
 #include "store/store.h"
 
 namespace slm::acquire {
@@ -31,7 +32,7 @@ struct DirectoryRequest {
   std::string name;                         // as the caller calls the source; asserted, never checked here
   std::string revision;                     // likewise
   std::string profile_path;                 // empty: the built-in hf-directory-v1
-  std::vector<std::string> decision_paths;  // statements of kind "license"
+  std::vector<std::string> decision_paths;  // statements of kind "license" or "config-field"
   std::vector<std::string> accept_conflict_paths;  // statements of kind "accept-conflict"
   std::function<void(Progress)> on_progress;
 };
@@ -65,6 +66,8 @@ struct Acquisition {
   Hash256 license{};
   std::string redistribution;  // "allowed", "conditional", "forbidden", "by-decision"
   std::vector<ConflictChoice> choices;
+  // Keys outside the family profile that a person called documentary; conversion lets them through.
+  std::vector<DocumentaryKey> documentary_keys;
   // The weights files to read, in order of path: the single file, or the shards of the index.
   std::vector<std::string> weights;
   std::vector<std::string> ignored;  // folders that were left out; not part of any node
@@ -76,7 +79,8 @@ struct Acquisition {
 // Kinds of statement that an acquisition takes; the others belong to later steps.
 [[nodiscard]] bool IsAcquisitionDecision(std::string_view kind);
 
-// Errors: ACQ-*, LFS-*, ST-*, IX-*, LIC-*, CFG-* and TPL-AMBIGUOUS for conflicts, DECISION-BAD, the
+// Errors: ACQ-*, LFS-*, ST-*, IX-*, LIC-*, CFG-* and TPL-AMBIGUOUS for conflicts, CFG-UNKNOWN-FIELD,
+// CFG-UNCLASSIFIED and CFG-VALUE for keys of the configuration, DECISION-BAD, the
 // JSON codes, those of the store. A conflict leaves its receipt in the store.
 [[nodiscard]] Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request);
 

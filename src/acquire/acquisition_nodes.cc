@@ -169,7 +169,7 @@ Node AcquisitionNode(const Acquisition& acquisition, const Profile& profile) {
 }
 
 bool IsAcquisitionDecision(std::string_view kind) {
-  return kind == "license" || kind == "accept-conflict";
+  return kind == "license" || kind == "accept-conflict" || kind == "config-field";
 }
 
 const SourceFile* Acquisition::Find(std::string_view path) const {
@@ -213,6 +213,16 @@ Result<Acquisition> LoadAcquisition(const Store& store, const Hash256& id) {
   acquisition.license = *license_id;
   acquisition.conflicts = node.Children("conflict");
   acquisition.decisions = node.Children("decision");
+  for (const Hash256& decision_id : acquisition.decisions) {
+    SLM_ASSIGN(const Node decision, store.GetNode(decision_id));
+    const cbor::Value* kind = decision.metadata.Find("kind");
+    if (kind == nullptr || kind->AsTextString() == nullptr || *kind->AsTextString() != "config-field")
+      continue;
+    cbor::Reader row(decision.metadata);
+    SLM_ASSIGN(const std::string key, row.Text("choice"));
+    SLM_ASSIGN(const Hash256 statement, row.Hash("statement"));
+    acquisition.documentary_keys.push_back({key, ToHex(statement)});
+  }
   SLM_ASSIGN(const Node tree, store.GetNode(*tree_id));
   if (tree.type != "source-tree")
     return Fail(ErrorCode::kGraphSchema, "the tree of an acquisition is no source-tree");

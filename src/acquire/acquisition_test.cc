@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "acquire/test_source.h"
+#include "codec/sha256.h"
 #include "store/fsck.h"
 
 namespace slm::acquire {
@@ -348,6 +349,63 @@ TEST_F(AcquisitionTest, Acq08LicenseDecisions) {
   EXPECT_EQ(bare.error().CodeText(), "LIC-MISSING");
   error_ = bare.error();
   EXPECT_EQ(HashIn("applies_to holds ").size(), 64u);  // the tree's id, since there is no card
+}
+
+// Keys of the configuration outside the family profile stop here as they stop conversion.
+TEST_F(AcquisitionTest, Acq12Cfg02UnclassifiedKeyNeedsAStatement) {
+  TestSource source;
+  source.config.insert(1, R"("release_notes":"first",)");
+  ExpectRefused(source, "CFG-UNCLASSIFIED", "config.json", 1, "release_notes");
+  const std::string blob = ToHex(Sha256Of(AsBytes(source.config)));
+  EXPECT_NE(error_.message.find(blob), std::string::npos) << error_.message;
+  EXPECT_NE(error_.message.find("config.json:release_notes"), std::string::npos) << error_.message;
+  request_.decision_paths = {
+      WriteStatement("config-field", {std::string(64, 'a')}, "config.json:release_notes")};
+  EXPECT_EQ(Acquire(source).error().CodeText(), "DECISION-BAD");
+  request_.decision_paths = {WriteStatement("config-field", {blob}, "config.json:vocab_size")};
+  EXPECT_EQ(Acquire(source).error().CodeText(), "CFG-UNCLASSIFIED");
+  request_.decision_paths = {WriteStatement("config-field", {blob}, "config.json:release_notes")};
+  const auto acquisition = Acquire(source);
+  ASSERT_TRUE(acquisition.has_value()) << acquisition.error().ToString();
+  EXPECT_EQ(acquisition->decisions.size(), 1u);
+  const auto store = Store::Open(folder_.Path("store"));
+  const auto loaded = LoadAcquisition(**store, acquisition->id);
+  ASSERT_TRUE(loaded.has_value());
+  ASSERT_EQ(loaded->documentary_keys.size(), 1u);
+  EXPECT_EQ(loaded->documentary_keys[0].key, "config.json:release_notes");
+  // A statement that nothing needs is refused.
+  EXPECT_EQ(Acquire(TestSource()).error().CodeText(), "DECISION-BAD");
+}
+
+TEST_F(AcquisitionTest, Acq12Cfg02FieldsThatChangeTheModelAreFatal) {
+  TestSource source;
+  source.config.insert(1, R"("attn_magic":2,)");
+  ExpectRefused(source, "CFG-UNKNOWN-FIELD", "config.json", 1, "attn_magic");
+  const std::string blob = ToHex(Sha256Of(AsBytes(source.config)));
+  request_.decision_paths = {WriteStatement("config-field", {blob}, "config.json:attn_magic")};
+  EXPECT_EQ(Acquire(source).error().CodeText(), "CFG-UNKNOWN-FIELD") << "no statement waves it through";
+  request_.decision_paths = {};
+  source = TestSource();
+  source.generation_config.insert(1, R"("house_style":1,)");
+  ExpectRefused(source, "CFG-UNCLASSIFIED", "generation_config.json", 1, "house_style");
+}
+
+TEST_F(AcquisitionTest, Acq08AStatementMayNotPassOverWhatIsKnown) {
+  TestSource source;  // its card says mit
+  source.more = {{"LICENSE", "Terms of our own.\n"}};
+  const std::string text = ToHex(Sha256Of(AsBytes("Terms of our own.\n")));
+  request_.decision_paths = {WriteStatement("license", {text}, "Apache-2.0")};
+  const auto refused = Acquire(source);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().CodeText(), "DECISION-BAD");
+  const std::string card = ToHex(Sha256Of(AsBytes(source.card)));
+  EXPECT_NE(refused.error().message.find(card), std::string::npos) << refused.error().message;
+  request_.decision_paths = {WriteStatement("license", {text, card}, "Apache-2.0")};
+  EXPECT_TRUE(Acquire(source).has_value());
+  for (const char* bad : {"MIT or", "Apache 2.0", "(MIT", "AND", "MIT WITH", "LicenseRef-", "MIT()"}) {
+    request_.decision_paths = {WriteStatement("license", {text}, bad)};
+    EXPECT_EQ(Acquire(source).error().CodeText(), "DECISION-BAD") << bad;
+  }
 }
 
 TEST_F(AcquisitionTest, Acq08LicenseConflict) {

@@ -153,12 +153,64 @@ void AddNeeds(LicenseFinding* finding) {
 
 }  // namespace
 
+namespace {
+
+bool IsSpdxId(std::string_view word) {
+  const bool is_plus = word.ends_with('+');
+  if (is_plus) word.remove_suffix(1);
+  constexpr std::string_view kRef = "LicenseRef-";
+  if (word == kRef || word == "AND" || word == "OR" || word == "WITH" || word.empty()) return false;
+  if (is_plus && word.starts_with(kRef)) return false;
+  return std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  });
+}
+
+}  // namespace
+
+bool IsSpdxExpression(std::string_view text) {
+  if (text.size() > 128) return false;
+  size_t n_open = 0;
+  bool wants_operand = true;
+  bool after_simple = false;  // WITH follows a single license only, and one identifier follows WITH
+  bool after_with = false;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == ' ') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '(' || text[at] == ')') {
+      const bool opens = text[at++] == '(';
+      if (opens != wants_operand || after_with || (!opens && n_open == 0)) return false;
+      n_open += opens ? size_t{1} : ~size_t{0};
+      after_simple = false;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" ()", at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end;
+    if (wants_operand) {
+      if (!IsSpdxId(word)) return false;
+      after_simple = !after_with;
+      wants_operand = after_with = false;
+    } else {
+      after_with = word == "WITH";
+      if (word != "AND" && word != "OR" && !(after_with && after_simple)) return false;
+      wants_operand = true;
+    }
+  }
+  return !wants_operand && n_open == 0;
+}
+
 LicenseFinding JudgeLicense(const LicenseTables& tables, const std::string& card_path,
                             const Hash256& card_blob, std::string_view card,
                             const std::vector<LicenseFile>& files) {
   LicenseFinding finding;
+  std::string card_names;  // what the card calls it, for the person who decides
   if (!card_path.empty()) {
-    if (auto evidence = CardEvidence(tables, card_path, card_blob, ReadCardLicense(card))) {
+    const CardLicense said = ReadCardLicense(card);
+    card_names = said.name + (said.name.empty() || said.link.empty() ? "" : ", ") + said.link;
+    if (auto evidence = CardEvidence(tables, card_path, card_blob, said)) {
       finding.evidence.push_back(*std::move(evidence));
     }
   }
@@ -188,7 +240,8 @@ LicenseFinding JudgeLicense(const LicenseTables& tables, const std::string& card
         "the license in the model card is not one plain identifier: " + EscapeForDisplay(first.value);
   } else if (card_speaks && first.rule == "other") {
     finding.open = ErrorCode::kLicOther;
-    finding.message = "license: " + EscapeForDisplay(first.value) + " is not an identifier on the list";
+    finding.message = "license: " + EscapeForDisplay(first.value) + " is not an identifier on the list" +
+                      (card_names.empty() ? "" : " (" + EscapeForDisplay(card_names) + ")");
   } else if (has_unknown_text) {
     finding.open = ErrorCode::kLicTextUnknown;
     finding.message = "a license text that is not on the list of known texts";

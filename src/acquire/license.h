@@ -59,6 +59,10 @@ struct LicenseTables {
 [[nodiscard]] Result<LicenseTables> ParseLicenseTables(std::string_view cards_json,
                                                        std::string_view texts_json);
 
+// SPDX 2.3, annex D: identifiers (or LicenseRef-NAME) joined by AND, OR and WITH, with brackets; at most
+// 128 bytes. Whether an identifier is on SPDX's list is not looked up.
+[[nodiscard]] bool IsSpdxExpression(std::string_view text);
+
 // The text without its license title and copyright lines at the top, blanks collapsed to one space.
 [[nodiscard]] std::string NormalizeLicenseText(std::string_view text);
 

@@ -86,6 +86,79 @@ TEST(ModelCardTest, Acq08ReadsTheSubset) {
   EXPECT_TRUE(ReadCardLicense("---\nlicense: mit\nlicense: isc\n---\n").stands_twice);
 }
 
+// Forms that YAML 1.2 gives one and the same value.
+TEST(ModelCardTest, Acq08OneValueInManyForms) {
+  for (const char* line :
+       {"license: mit # as agreed", "license: mit\t# x", "license: \"mit\" # x", "license: 'mit'",
+        "license: [mit] # x", "license: [ 'mit' ]", "license:\n- mit # x", "license:\n  - mit",
+        "license: # below\n- mit", "\"license\": mit", "license : mit"}) {
+    const CardLicense card = ReadCardLicense("---\n" + std::string(line) + "\n---\n");
+    EXPECT_TRUE(card.is_declared && card.is_plain) << line;
+    EXPECT_EQ(card.values, std::vector<std::string>{"mit"}) << line;
+  }
+  EXPECT_EQ(ReadCardLicense("---\nlicense: mit#x\n---\n").values, std::vector<std::string>{"mit#x"})
+      << "no comment without a blank before it";
+}
+
+// SPDX 2.3, annex D.
+TEST(SpdxTest, Acq08Expressions) {
+  for (const char* good : {"MIT", "Apache-2.0", "GPL-2.0+", "LicenseRef-acme", "MIT OR Apache-2.0",
+                           "(MIT AND ISC) OR 0BSD", "GPL-2.0-only WITH Classpath-exception-2.0", "((MIT))"}) {
+    EXPECT_TRUE(IsSpdxExpression(good)) << good;
+  }
+  for (const char* bad :
+       {"", " ", "MIT Apache-2.0", "MIT OR", "OR MIT", "(MIT", "MIT)", "()", "MIT WITH", "MIT with x",
+        "(MIT) WITH x", "MIT WITH x WITH y", "MIT AND OR ISC", "LicenseRef-", "MIT/ISC", "MIT_1"}) {
+    EXPECT_FALSE(IsSpdxExpression(bad)) << bad;
+  }
+}
+
+// Identifiers that the hub offers for model cards, each naming one license.
+TEST_F(LicenseTest, Acq08OrdinaryCardsNeedNoDecision) {
+  for (const char* id : {"apache-2.0",
+                         "mit",
+                         "openrail",
+                         "openrail++",
+                         "bigscience-openrail-m",
+                         "creativeml-openrail-m",
+                         "afl-3.0",
+                         "bigscience-bloom-rail-1.0",
+                         "bigcode-openrail-m",
+                         "bsl-1.0",
+                         "bsd-2-clause",
+                         "bsd-3-clause",
+                         "cc0-1.0",
+                         "cc-by-4.0",
+                         "cc-by-sa-4.0",
+                         "cc-by-nc-4.0",
+                         "cc-by-nc-sa-4.0",
+                         "cc-by-nc-nd-4.0",
+                         "etalab-2.0",
+                         "c-uda",
+                         "cdla-permissive-2.0",
+                         "agpl-3.0",
+                         "gpl-3.0",
+                         "lgpl-3.0",
+                         "mpl-2.0",
+                         "odbl",
+                         "unlicense",
+                         "llama2",
+                         "llama3",
+                         "llama3.1",
+                         "llama3.2",
+                         "llama3.3",
+                         "llama4",
+                         "gemma",
+                         "openmdw-1.0",
+                         "apple-amlr",
+                         "lppl-1.3c"}) {
+    const std::string card = "---\nlicense: " + std::string(id) + "\n---\n";
+    const auto tables = ParseLicenseTables(EmbeddedLicenseCards(), EmbeddedLicenseTexts());
+    ASSERT_TRUE(tables.has_value());
+    EXPECT_FALSE(JudgeLicense(*tables, "README.md", Hash256{}, card, {}).open) << id;
+  }
+}
+
 TEST_F(LicenseTest, Acq08CardOrTextIsEnough) {
   EXPECT_EQ(Judge("---\nlicense: apache-2.0\n---\n", {}).spdx, "Apache-2.0");
   EXPECT_EQ(Judge("---\nlicense: llama3.2\n---\n", {}).spdx, "LicenseRef-llama3.2");

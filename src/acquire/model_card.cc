@@ -42,9 +42,9 @@ class ScalarReader {
   }
   // Only blanks or a comment remain.
   [[nodiscard]] bool AtEnd() {
-    const size_t before = at_;
     SkipBlanks();
-    return at_ == text_.size() || (text_[at_] == '#' && (at_ == 0 || at_ > before));
+    if (at_ == text_.size() || text_[at_] != '#') return at_ == text_.size();
+    return at_ == 0 || text_[at_ - 1] == ' ' || text_[at_ - 1] == '\t';
   }
   [[nodiscard]] bool Take(char c) {
     SkipBlanks();

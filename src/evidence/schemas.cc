@@ -146,6 +146,19 @@ constexpr Form kForms[] = {
     {"promotion", "slm.promotion.v1", kPromotionKeys, kPromotionRoles},
 };
 
+// A key that holds a hash says what it is the hash of: a blob (identity's table), something outside the
+// store (`*sha256`), or the root of an artifact. A new key that says neither would escape fsck and verify.
+constexpr bool HashKeysAreClassified() {
+  for (const Form& form : kForms) {
+    for (const Key& key : form.keys) {
+      const bool is_other_hash = key.name.ends_with("sha256") || key.name == "root";
+      if (key.kind == Kind::kHash && IsBlobKey(form.type, key.name) == is_other_hash) return false;
+    }
+  }
+  return true;
+}
+static_assert(HashKeysAreClassified());
+
 const Form* FindForm(std::string_view type) {
   for (const Form& form : kForms) {
     if (form.type == type) return &form;
@@ -219,27 +232,6 @@ Status CheckRoles(const Node& node, const Form& form) {
   return {};
 }
 
-void AppendHash(const cbor::Value& value, std::vector<Hash256>* out) {
-  if (value.AsHash() == nullptr) return;
-  Hash256 hash{};
-  std::copy_n(value.AsHash(), hash.size(), hash.begin());
-  out->push_back(hash);
-}
-
-void CollectBlobs(const cbor::Map& map, std::vector<Hash256>* out) {
-  for (const auto& [key, value] : map) {
-    const std::string_view name = key;
-    if (name == "blob" || name.ends_with("_blob")) AppendHash(value, out);
-    if (const cbor::Array* array = value.AsArray()) {
-      for (const cbor::Value& item : *array) {
-        if (name == "blobs" || name.ends_with("_blobs")) AppendHash(item, out);
-        if (item.AsMap() != nullptr) CollectBlobs(*item.AsMap(), out);
-      }
-    }
-    if (value.AsMap() != nullptr) CollectBlobs(*value.AsMap(), out);
-  }
-}
-
 }  // namespace
 
 Status CheckNodeForm(const Node& node) {
@@ -247,12 +239,6 @@ Status CheckNodeForm(const Node& node) {
   if (form == nullptr) return BadForm(node, "type", "this type has no place under a promotion");
   SLM_TRY(CheckKeys(node, *form));
   return CheckRoles(node, *form);
-}
-
-std::vector<Hash256> BlobsOf(const Node& node) {
-  std::vector<Hash256> out;
-  CollectBlobs(node.metadata, &out);
-  return out;
 }
 
 bool ChildTypeFits(const Node& node, std::string_view role, std::string_view child_type) {

@@ -3,7 +3,7 @@
 #ifndef SLM_EVIDENCE_SCHEMAS_H_
 #define SLM_EVIDENCE_SCHEMAS_H_
 
-#include <vector>
+#include <string_view>
 
 #include "base/error.h"
 #include "identity/node.h"
@@ -13,10 +13,6 @@ namespace slm::evidence {
 // Checks type, schema text, keys and edges. Errors: GRAPH-SCHEMA (a key missing, unknown or of the wrong
 // kind, an unknown role), GRAPH-MISSING-CHILD (too few children of a role); the field names the key or role.
 [[nodiscard]] Status CheckNodeForm(const Node& node);
-
-// The blobs that a node names: hashes under `blob`, `*_blob`, and in arrays under `blobs`, `*_blobs`, at
-// any depth (docs/spec/identity.md).
-[[nodiscard]] std::vector<Hash256> BlobsOf(const Node& node);
 
 // Whether `child_type` may stand under `role` of `node`.
 [[nodiscard]] bool ChildTypeFits(const Node& node, std::string_view role, std::string_view child_type);

@@ -123,8 +123,8 @@ Acquired Acquire(const std::map<std::string, std::string>& files, const ObjectSi
                                {"duties", ""},
                                {"settled_by", "evidence"},
                                {"evidence", cbor::Array{}},
-                               {"cards_table", Hash256{}},
-                               {"texts_table", Hash256{}}},
+                               {"cards_table", *sink.put_blob(AsBytes("cards"))},
+                               {"texts_table", *sink.put_blob(AsBytes("texts"))}},
                      {}};
   acquired.license = *sink.put_node(license);
   Node acquisition{"acquisition",
@@ -133,7 +133,7 @@ Acquired Acquire(const std::map<std::string, std::string>& files, const ObjectSi
                              {"revision", "r1"},
                              {"transport", "directory"},
                              {"binding", "asserted"},
-                             {"profile", Hash256{}},
+                             {"profile", *sink.put_blob(AsBytes("profile"))},
                              {"profile_name", "test"},
                              {"spdx", "MIT"},
                              {"redistribution", "allowed"},
@@ -542,6 +542,22 @@ TEST_F(VerifyTest, AConflictWithoutADecisionIsCaught_TPL_06) {
   verification = Run();
   EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kHolds);
   EXPECT_TRUE(verification.Holds({}));
+  objects_.blobs.erase(statement);
+  EXPECT_TRUE(HasProblem(Run(), "GRAPH-MISSING-CHILD")) << "the person's statement is gone";
+}
+
+// Profile, license tables and statements are evidence like any other blob. The keys are those of
+// docs/spec/acquisition.md and decisions.md.
+TEST_F(VerifyTest, EveryBlobOfAcquisitionIsFollowed) {
+  for (const char* text : {"profile", "cards", "texts"}) {
+    SetUp();
+    ASSERT_TRUE(Run().problems.empty());
+    ASSERT_EQ(objects_.blobs.erase(Sha256Of(AsBytes(text))), 1u);
+    EXPECT_TRUE(HasProblem(Run(), "GRAPH-MISSING-CHILD")) << text;
+    SetUp();
+    objects_.blobs.at(Sha256Of(AsBytes(text)))[0] ^= 1;
+    EXPECT_TRUE(HasProblem(Run(), "FSCK-HASH")) << text;
+  }
 }
 
 TEST_F(VerifyTest, UnknownKeysAndRolesAreCaught_H06) {

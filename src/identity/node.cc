@@ -197,4 +197,44 @@ Hash256 NodeId(const Node& node) {
   return Sha256Of(EncodeNode(node));
 }
 
+namespace {
+
+void AppendHash(const cbor::Value& value, std::vector<Hash256>* out) {
+  const uint8_t* bytes = value.AsHash();
+  if (bytes == nullptr) return;
+  Hash256 hash;
+  std::copy_n(bytes, hash.size(), hash.begin());
+  out->push_back(hash);
+}
+
+void CollectBlobs(std::string_view type, const cbor::Map& map, std::vector<Hash256>* out);
+
+// Recursion is bounded by the depth of CBOR.
+void CollectBelow(const cbor::Value& value, std::vector<Hash256>* out) {
+  if (const cbor::Map* map = value.AsMap()) CollectBlobs("", *map, out);
+  if (const cbor::Array* array = value.AsArray()) {
+    for (const cbor::Value& element : *array) CollectBelow(element, out);
+  }
+}
+
+void CollectBlobs(std::string_view type, const cbor::Map& map, std::vector<Hash256>* out) {
+  for (const auto& [key, value] : map) {
+    const std::string_view name = key;
+    if (IsBlobKey(type, name)) AppendHash(value, out);
+    const cbor::Array* array = value.AsArray();
+    if (array != nullptr && (name == "blobs" || name.ends_with("_blobs"))) {
+      for (const cbor::Value& element : *array) AppendHash(element, out);
+    }
+    CollectBelow(value, out);
+  }
+}
+
+}  // namespace
+
+std::vector<Hash256> BlobsOf(const Node& node) {
+  std::vector<Hash256> out;
+  CollectBlobs(node.type, node.metadata, &out);
+  return out;
+}
+
 }  // namespace slm

@@ -53,6 +53,19 @@ struct Node {
 
 [[nodiscard]] Hash256 NodeId(const Node& node);
 
+// Whether a 32-byte string under `key`, at the top of the metadata of a node of this type, is the id of a
+// blob (docs/spec/identity.md).
+[[nodiscard]] constexpr bool IsBlobKey(std::string_view type, std::string_view key) {
+  if (key == "blob" || key.ends_with("_blob")) return true;
+  if (type == "acquisition") return key == "profile";
+  if (type == "license-decision") return key == "cards_table" || key == "texts_table";
+  return type == "decision" && key == "statement";
+}
+
+// Every blob that the metadata names: under the keys of IsBlobKey, at any depth under `blob` and `*_blob`,
+// and in arrays under `blobs` and `*_blobs`. In order of the metadata; one that stands twice comes twice.
+[[nodiscard]] std::vector<Hash256> BlobsOf(const Node& node);
+
 }  // namespace slm
 
 #endif  // SLM_IDENTITY_NODE_H_

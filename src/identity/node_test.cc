@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -215,6 +216,39 @@ TEST(Node, AcceptedMutantsReencodeEqual) {
     }
   }
   EXPECT_GT(n_accepted, 200u) << "each change of a child id is another good node";
+}
+
+// docs/spec/identity.md, Blobs: which 32-byte strings name one.
+TEST(NodeBlobs, EveryBlobThatMetadataNames) {
+  const auto hash = [](uint8_t n) {
+    Hash256 value;
+    value.fill(n);
+    return value;
+  };
+  const cbor::Map common{
+      {"schema", "s"},
+      {"blob", hash(1)},
+      {"raw_blob", hash(2)},
+      {"blobs", cbor::Array{cbor::Value(hash(3)), cbor::Value(cbor::Map{{"blob", hash(4)}})}},
+      {"deep", cbor::Array{cbor::Value(cbor::Array{cbor::Value(cbor::Map{{"x_blob", hash(5)}})})}},
+      {"profile", hash(6)},
+      {"cards_table", hash(7)},
+      {"texts_table", hash(8)},
+      {"statement", hash(9)},
+      {"sha256", hash(10)},
+      {"applies_to", cbor::Array{cbor::Value(hash(11))}}};
+  for (const auto& [type, extra] : {std::pair<std::string, std::vector<uint8_t>>{"run", {}},
+                                    {"acquisition", {6}},
+                                    {"license-decision", {7, 8}},
+                                    {"decision", {9}}}) {
+    std::vector<uint8_t> expected{1, 2, 3, 4, 5};
+    expected.insert(expected.end(), extra.begin(), extra.end());
+    std::vector<uint8_t> found;
+    for (const Hash256& blob : BlobsOf(Node{type, common, {}})) found.push_back(blob[0]);
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected) << type;
+  }
+  EXPECT_TRUE(BlobsOf(Node{"run", {{"schema", "s"}, {"blob", 3}}, {}}).empty()) << "an index names nothing";
 }
 
 }  // namespace

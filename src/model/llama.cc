@@ -84,13 +84,7 @@ class Builder {
 
   Result<ConfigResult> Build(std::optional<DType> checkpoint_dtype) {
     SLM_TRY(CheckArchitecture());
-    SLM_TRY(Classify(reader_.root(), kConfigFile));
-    if (generation_ != nullptr) {
-      if (!generation_->is_object()) {
-        return Fail(ErrorAt(ErrorCode::kCfgType, kGenerationFile, *generation_, "must be an object"));
-      }
-      SLM_TRY(Classify(*generation_, kGenerationFile));
-    }
+    SLM_TRY(ClassifyFiles());
     SLM_TRY(ReadSizes());
     SLM_TRY(ReadHeads());
     SLM_TRY(ReadActivation());
@@ -103,6 +97,15 @@ class Builder {
     std::sort(result_.records.begin(), result_.records.end(),
               [](const FieldRecord& a, const FieldRecord& b) { return a.name < b.name; });
     return std::move(result_);
+  }
+
+  Status ClassifyFiles() {
+    SLM_TRY(Classify(reader_.root(), kConfigFile));
+    if (generation_ == nullptr) return {};
+    if (!generation_->is_object()) {
+      return Fail(ErrorAt(ErrorCode::kCfgType, kGenerationFile, *generation_, "must be an object"));
+    }
+    return Classify(*generation_, kGenerationFile);
   }
 
  private:
@@ -457,6 +460,11 @@ Result<ConfigResult> BuildLlamaConfig(const json::Value& config, const json::Val
                                       const FamilyProfile& profile, const ConfigPolicy& policy,
                                       std::optional<DType> checkpoint_dtype) {
   return Builder(config, generation_config, profile, policy).Build(checkpoint_dtype);
+}
+
+Status CheckLlamaKeys(const json::Value& config, const json::Value* generation_config,
+                      const FamilyProfile& profile, const ConfigPolicy& policy) {
+  return Builder(config, generation_config, profile, policy).ClassifyFiles();
 }
 
 }  // namespace slm

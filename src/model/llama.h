@@ -41,6 +41,12 @@ struct ConfigPolicy {
                                                     const ConfigPolicy& policy = {},
                                                     std::optional<DType> checkpoint_dtype = std::nullopt);
 
+// The part of it that needs no sizes: every key of both files is one that the profile lists, with a value
+// that the family supports, or one that `policy` calls documentary. Acquisition stops at the same keys as
+// conversion. Errors: CFG-UNKNOWN-FIELD, CFG-UNCLASSIFIED, CFG-VALUE, CFG-TYPE.
+[[nodiscard]] Status CheckLlamaKeys(const json::Value& config, const json::Value* generation_config,
+                                    const FamilyProfile& profile, const ConfigPolicy& policy);
+
 // One tensor that the family needs.
 struct TensorSpec {
   std::string source_name;  // "model.layers.3.self_attn.q_proj.weight"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "codec/sha256.h"
 #include "slm_file/artifact_writer.h"
 #include "slm_file/file_header.h"
@@ -42,10 +44,11 @@ Map Tensor(std::string_view name, Array shape, Array physical, std::string_view 
 // A text blob, a rows16 matrix of 18 rows (two groups, 14 empty lanes), a vector, an alias.
 class ArtifactTest : public ::testing::Test {
  protected:
-  ArtifactTest() {
+  explicit ArtifactTest(size_t n_text = 300) {
     path_ = test::FreshDirectory("artifact") + "/a.slm";
     ArtifactSpec spec;
-    text_ = Pattern(300);
+    text_ = Pattern(n_text);
+    for (size_t i = 0; i < n_text; ++i) text_[i] ^= static_cast<uint8_t>(i / kSlmChunkSize);
     matrix_.resize(2 * 3 * 16 * 4);
     for (size_t k = 0; k < 3; ++k) {
       for (size_t lane = 0; lane < 32; ++lane) {
@@ -176,7 +179,7 @@ TEST_F(ArtifactTest, J08TableHash) {
   EXPECT_EQ(Refusal(file).byte_offset, table);
 }
 
-TEST_F(ArtifactTest, J09J10Chunk) {
+TEST_F(ArtifactTest, J09Chunk) {
   Bytes file = file_;
   const auto data = LoadLe<uint64_t>(&file[56]);
   file[data + 10] ^= 1;
@@ -185,6 +188,26 @@ TEST_F(ArtifactTest, J09J10Chunk) {
   EXPECT_EQ(error.field, "chunk 0");
   EXPECT_EQ(error.byte_offset, data);
   EXPECT_TRUE(Artifact::FromBytes(file, Verify::kHeaderOnly).has_value());
+}
+
+// Three chunks of text, no two alike.
+class LargeArtifactTest : public ArtifactTest {
+ protected:
+  LargeArtifactTest() : ArtifactTest(3 * kSlmChunkSize) {}
+};
+
+// J10: every chunk is whole, but two stand in each other's place.
+TEST_F(LargeArtifactTest, J10ChunksSwapped) {
+  const auto data = static_cast<ptrdiff_t>(LoadLe<uint64_t>(&file_[56]));
+  const auto chunk = static_cast<ptrdiff_t>(kSlmChunkSize);
+  ASSERT_TRUE(Artifact::FromBytes(file_, Verify::kAllChunks).has_value());
+  Bytes file = file_;
+  std::swap_ranges(file.begin() + data + chunk, file.begin() + data + 2 * chunk,
+                   file.begin() + data + 2 * chunk);
+  const Error error = Refusal(file);
+  EXPECT_EQ(error.code, ErrorCode::kSlmChunk);
+  EXPECT_EQ(error.field, "chunk 1");
+  EXPECT_EQ(error.byte_offset, static_cast<uint64_t>(data + chunk));
 }
 
 TEST_F(ArtifactTest, J11Padding) {

@@ -22,8 +22,9 @@ class Checker {
     if (root.kind == FileKind::kNone) {
       return Fail(MakeError(ErrorCode::kNotFound, "no store there; name one with --store").In(layout_.root));
     }
-    SLM_ASSIGN(const bool is_there, CheckVersion(vfs_, layout_));
-    if (!is_there) {
+    SLM_TRY(CheckLayout());
+    if (!can_read_) return std::move(report_);
+    if (!is_made_) {
       report_.notes.emplace_back("the store is not made yet; nothing is in it");
       return std::move(report_);
     }
@@ -33,12 +34,104 @@ class Checker {
     SLM_TRY(CheckDirectory(layout_.Objects(), &Checker::CheckBlobFile));
     CheckGraph();
     SLM_TRY(CheckStaging());
+    if (options_.repair) SLM_TRY(Repair());
     return std::move(report_);
   }
 
  private:
   void Problem(ErrorCode code, const std::string& path, std::string what) {
     report_.problems.push_back({code, layout_.Relative(path), std::move(what)});
+  }
+
+  // Directories and files by their names and kinds, before anything is opened.
+  Status CheckLayout() {
+    SLM_ASSIGN(const FileInfo version, vfs_.Stat(layout_.Version()));
+    SLM_ASSIGN(const bool has_content, HasContent(vfs_, layout_));
+    is_version_lost_ = version.kind == FileKind::kNone && has_content;
+    if (is_version_lost_) {
+      SLM_ASSIGN(const FileInfo now, vfs_.Stat(layout_.Version()));  // the store may be this young
+      is_version_lost_ = now.kind == FileKind::kNone;
+    }
+    is_made_ = is_version_lost_;
+    if (is_version_lost_) {
+      Problem(ErrorCode::kFsckLayout, layout_.Version(), "the version file is lost");
+    } else if (version.kind == FileKind::kNone || version.kind == FileKind::kFile) {
+      const auto checked = CheckVersion(vfs_, layout_);
+      if (!checked.has_value() && checked.error().code != ErrorCode::kFsckLayout) {
+        return Fail(Error(checked.error()));
+      }
+      is_made_ = !checked.has_value() || *checked;  // a wrong directory is reported below
+    } else {
+      return Fail(MakeError(ErrorCode::kStoreVersion, "not a file").In(layout_.Version()));
+    }
+    for (const std::string& directory : layout_.Directories()) {
+      SLM_ASSIGN(const bool is_there, CheckOneDirectory(directory));
+      if (!is_there) continue;
+      SLM_TRY(CheckNames(directory));
+    }
+    return {};
+  }
+
+  Result<bool> CheckOneDirectory(const std::string& directory) {
+    SLM_ASSIGN(const FileInfo info, vfs_.Stat(directory));
+    if (info.kind == FileKind::kDirectory) return true;
+    if (info.kind == FileKind::kNone && !is_made_) return false;
+    if (info.kind != FileKind::kNone) {
+      Problem(ErrorCode::kFsckLayout, directory,
+              "not a directory, and no link is followed; the rest was not checked");
+    } else {
+      Problem(ErrorCode::kFsckLayout, directory, "the directory is absent");
+      if (options_.repair) {
+        SLM_TRY(vfs_.MakeDirectory(directory));
+        SLM_TRY(Publisher(vfs_, layout_).SyncParent(directory));
+        report_.notes.push_back(layout_.Relative(directory) + " was absent; made anew, empty");
+        return true;
+      }
+    }
+    can_read_ = false;
+    return false;
+  }
+
+  Status CheckNames(const std::string& directory) {
+    const auto known = layout_.NamesIn(directory);
+    if (!known) return {};
+    SLM_ASSIGN(const std::vector<std::string> names, vfs_.List(directory));
+    for (const std::string& name : names) {
+      const std::string path = directory + "/" + name;
+      if (std::find(known->begin(), known->end(), name) == known->end()) {
+        Problem(ErrorCode::kFsckLayout, path, "no part of a store; move it away");
+        continue;
+      }
+      SLM_ASSIGN(const FileInfo info, vfs_.Stat(path));
+      const std::vector<std::string> directories = layout_.Directories();
+      const bool is_directory = std::find(directories.begin(), directories.end(), path) != directories.end();
+      if (is_directory || info.kind == FileKind::kFile || info.kind == FileKind::kNone) continue;
+      Problem(ErrorCode::kFsckLayout, path, "not a file, and no link is followed; the rest was not checked");
+      can_read_ = false;
+    }
+    return {};
+  }
+
+  // A lost version file, and a lost or outdated head, where they are all that is wrong.
+  Status Repair() {
+    const bool is_head_only = log_.head_is_lost && log_.n_torn_bytes == 0 && !log_.records.empty();
+    const bool is_log_good = is_head_only || !log_.damage;
+    if (!is_log_good || (!is_version_lost_ && !is_head_only)) return {};
+    SLM_ASSIGN(const auto lock, vfs_.Lock(layout_.Lock()));
+    Publisher publisher(vfs_, layout_);
+    if (is_version_lost_ && !log_.records.empty()) {
+      SLM_TRY(publisher.ReplaceFile(layout_.Version(), AsBytes(kVersionText)));
+      report_.notes.emplace_back("the version file was written anew");
+    }
+    if (!is_head_only) return {};
+    LogState now;
+    SLM_TRY(ReadLogFrom(vfs_, layout_, &now));
+    if (!now.head_is_lost || now.n_torn_bytes > 0) return {};
+    const std::string n = std::to_string(now.records.size());
+    SLM_TRY(RewriteHead(vfs_, layout_, &publisher, &now));
+    report_.notes.push_back("refs/head was written anew for the " + n +
+                            " records that are there; whether later ones were lost is not known");
+    return {};
   }
 
   Status CheckLog() {
@@ -202,6 +295,12 @@ class Checker {
     uint64_t n_left = 0;
     for (const std::string& name : names) {
       const std::string path = layout_.Staging() + "/" + name;
+      SLM_ASSIGN(const FileInfo info, vfs_.Stat(path));
+      if (info.kind == FileKind::kNone) continue;  // finished since it was listed
+      if (info.kind != FileKind::kFile) {
+        Problem(ErrorCode::kFsckLayout, path, "no file; the store did not make it, move it away");
+        continue;
+      }
       SLM_ASSIGN(const bool is_in_use, vfs_.IsInUse(path));
       if (is_in_use) {
         report_.notes.push_back(layout_.Relative(path) + " is being written by another process");
@@ -227,6 +326,9 @@ class Checker {
   const FsckOptions options_;
   FsckReport report_;
   LogState log_;
+  bool is_made_ = false;  // the version file is there, or was
+  bool is_version_lost_ = false;
+  bool can_read_ = true;  // every directory and file that is opened is one
   std::map<Hash256, Links> nodes_;
   std::set<Hash256> blobs_;
 };

@@ -191,6 +191,54 @@ TEST_F(StoreFsck, LostModeIsANote) {
   EXPECT_EQ(report.notes.size(), 1u);
 }
 
+// --- what belongs to a store, and what does not ---
+
+TEST_F(StoreFsck, ForeignFilesAreFound) {
+  for (const char* path : {"/s/notes.txt", "/s/objects/extra", "/s/log/000002.slog", "/s/refs/old"}) {
+    vfs_.AddFile(path, Bytes(3));
+    EXPECT_EQ(Problems({.quick = false, .repair = true}), "FSCK-LAYOUT " + Relative(path));
+    EXPECT_EQ(vfs_.Contents(path).size(), 3u) << "repair removes nothing that is not the store's";
+    ASSERT_TRUE(vfs_.Remove(path).has_value());
+  }
+  ASSERT_TRUE(vfs_.MakeDirectory("/s/objects/sha512").has_value());
+  ASSERT_TRUE(vfs_.MakeDirectory("/s/staging/folder").has_value());
+  EXPECT_EQ(Problems({.quick = false, .repair = true}),
+            "FSCK-LAYOUT objects/sha512; FSCK-LAYOUT staging/folder");
+}
+
+TEST_F(StoreFsck, LostVersionFile) {
+  ASSERT_TRUE(vfs_.Remove("/s/version").has_value());
+  EXPECT_EQ(Problems(), "FSCK-LAYOUT version");
+  EXPECT_EQ(Store::OpenOn(vfs_, kRoot).error().CodeText(), "FSCK-LAYOUT") << "not made anew in silence";
+  EXPECT_EQ(Problems({.quick = false, .repair = true}), "FSCK-LAYOUT version");
+  EXPECT_EQ(Problems(), "");
+  EXPECT_TRUE(Store::OpenOn(vfs_, kRoot).has_value());
+}
+
+TEST_F(StoreFsck, LostVersionWithAnythingLeft) {  // the log alone, objects alone, the head alone
+  for (const char* kept : {"/s/log/000001.slog", "/s/refs/head", "/s/nodes/00", "/s/objects/sha256/00"}) {
+    ModelVfs vfs;
+    const Layout layout{kRoot};
+    for (const std::string& directory : layout.Directories())
+      ASSERT_TRUE(vfs.MakeDirectory(directory).has_value());
+    EXPECT_TRUE(FsckOn(vfs, kRoot, {})->problems.empty()) << "the beginnings of a store";
+    vfs.AddFile(kept, Bytes());
+    const auto report = FsckOn(vfs, kRoot, {});
+    ASSERT_TRUE(report.has_value()) << kept;
+    ASSERT_FALSE(report->problems.empty()) << kept;
+    EXPECT_EQ(report->problems[0].path_or_id, "version");
+  }
+}
+
+TEST_F(StoreFsck, AbsentDirectory) {
+  vfs_.AddFile("/s/staging/old", Bytes(1));
+  ASSERT_TRUE(vfs_.Remove("/s/staging/old").has_value());
+  ASSERT_TRUE(vfs_.Remove("/s/staging").has_value());
+  EXPECT_EQ(Problems(), "FSCK-LAYOUT staging");
+  EXPECT_EQ(Problems({.quick = false, .repair = true}), "FSCK-LAYOUT staging");
+  EXPECT_EQ(Problems(), "");
+}
+
 TEST(StoreFsckMissing, NoStoreCannotBeChecked) {
   ModelVfs vfs;
   EXPECT_EQ(FsckOn(vfs, kRoot, {}).error().CodeText(), "NOT-FOUND");

@@ -9,29 +9,16 @@ std::string ParentOf(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-void CollectBlob(const cbor::Value& value, std::vector<Hash256>* blobs) {
-  const uint8_t* bytes = value.AsHash();
-  if (bytes == nullptr) return;
-  Hash256 hash;
-  std::copy_n(bytes, hash.size(), hash.begin());
-  blobs->push_back(hash);
-}
-
-// Recursion is bounded by the depth of CBOR.
-void CollectBlobs(const cbor::Value& value, std::vector<Hash256>* blobs) {
-  if (const cbor::Array* array = value.AsArray()) {
-    for (const cbor::Value& element : *array) CollectBlobs(element, blobs);
+// A link in place of a directory would lead every write out of the store. What is absent is left to
+// fsck, or to the first use.
+Status CheckDirectories(Vfs& vfs, const Layout& layout) {
+  for (const std::string& directory : layout.Directories()) {
+    SLM_ASSIGN(const FileInfo info, vfs.Stat(directory));
+    if (info.kind == FileKind::kDirectory || info.kind == FileKind::kNone) continue;
+    return Fail(
+        MakeError(ErrorCode::kFsckLayout, "not a directory; no link in a store is followed").In(directory));
   }
-  const cbor::Map* map = value.AsMap();
-  if (map == nullptr) return;
-  for (const auto& [key, member] : *map) {
-    if (key == "blob" || key.ends_with("_blob")) CollectBlob(member, blobs);
-    const cbor::Array* array = member.AsArray();
-    if (array != nullptr && (key == "blobs" || key.ends_with("_blobs"))) {
-      for (const cbor::Value& element : *array) CollectBlob(element, blobs);
-    }
-    CollectBlobs(member, blobs);
-  }
+  return {};
 }
 
 }  // namespace
@@ -43,6 +30,15 @@ std::string Layout::Sharded(const std::string& directory, const Hash256& hash) {
 
 std::vector<std::string> Layout::Directories() const {
   return {root, root + "/objects", Objects(), Nodes(), LogDirectory(), Refs(), Staging()};
+}
+
+std::optional<std::vector<std::string_view>> Layout::NamesIn(const std::string& directory) const {
+  using Names = std::vector<std::string_view>;
+  if (directory == root) return Names{"version", "objects", "nodes", "log", "refs", "staging", "lock"};
+  if (directory == root + "/objects") return Names{"sha256"};
+  if (directory == LogDirectory()) return Names{"000001.slog"};
+  if (directory == Refs()) return Names{"head"};
+  return std::nullopt;
 }
 
 std::string Layout::Relative(const std::string& path) const {
@@ -58,19 +54,45 @@ Result<bool> CheckVersion(Vfs& vfs, const Layout& layout) {
   SLM_ASSIGN(const FileInfo version, vfs.Stat(layout.Version()));
   if (version.kind == FileKind::kFile) {
     SLM_ASSIGN(const Bytes text, ReadWholeFile(vfs, layout.Version(), 256));
-    if (AsText(text) == kVersionText) return true;
-    return Fail(
-        MakeError(ErrorCode::kStoreVersion, "this program reads slm-store-v1 only").In(layout.Version()));
+    if (AsText(text) != kVersionText) {
+      return Fail(
+          MakeError(ErrorCode::kStoreVersion, "this program reads slm-store-v1 only").In(layout.Version()));
+    }
+    SLM_TRY(CheckDirectories(vfs, layout));
+    return true;
   }
+  if (version.kind != FileKind::kNone)
+    return Fail(MakeError(ErrorCode::kStoreVersion, "not a file").In(layout.Version()));
   // A crash while the store was made leaves some of these names and no version.
+  const auto known = layout.NamesIn(layout.root);
   SLM_ASSIGN(const std::vector<std::string> names, vfs.List(layout.root));
   for (const std::string& name : names) {
-    if (name != "objects" && name != "nodes" && name != "log" && name != "refs" && name != "staging" &&
-        name != "lock") {
-      return Fail(MakeError(ErrorCode::kStoreVersion,
-                            "a directory that holds other files; name an empty one with --store")
-                      .In(layout.root + "/" + name));
-    }
+    if (std::find(known->begin(), known->end(), name) != known->end()) continue;
+    return Fail(MakeError(ErrorCode::kStoreVersion,
+                          "a directory that holds other files; name an empty one with --store")
+                    .In(layout.root + "/" + name));
+  }
+  SLM_TRY(CheckDirectories(vfs, layout));
+  SLM_ASSIGN(const bool has_content, HasContent(vfs, layout));
+  if (!has_content) return false;
+  // Another process may have made the store since the look above.
+  SLM_ASSIGN(const FileInfo now, vfs.Stat(layout.Version()));
+  if (now.kind != FileKind::kNone) return CheckVersion(vfs, layout);
+  return Fail(
+      MakeError(ErrorCode::kFsckLayout, "the version file is lost; `slm fsck --repair` writes it anew")
+          .In(layout.Version()));
+}
+
+Result<bool> HasContent(Vfs& vfs, const Layout& layout) {
+  for (const std::string& file : {layout.Log(), layout.Head()}) {
+    SLM_ASSIGN(const FileInfo info, vfs.Stat(file));
+    if (info.kind != FileKind::kNone) return true;
+  }
+  for (const std::string& directory : {layout.Objects(), layout.Nodes()}) {
+    SLM_ASSIGN(const FileInfo info, vfs.Stat(directory));
+    if (info.kind != FileKind::kDirectory) continue;
+    SLM_ASSIGN(const std::vector<std::string> names, vfs.List(directory));
+    if (!names.empty()) return true;
   }
   return false;
 }
@@ -164,12 +186,6 @@ Status Publisher::ReplaceFile(const std::string& to, ByteSpan bytes) {
   SLM_ASSIGN(const std::string path, StageWhole(bytes));
   SLM_TRY(vfs_.Replace(path, to));
   return SyncParent(to);
-}
-
-std::vector<Hash256> BlobsOf(const slm::Node& node) {
-  std::vector<Hash256> blobs;
-  CollectBlobs(node.metadata, &blobs);
-  return blobs;
 }
 
 }  // namespace slm::store

@@ -36,6 +36,8 @@ struct Layout {
   [[nodiscard]] std::string Node(const Hash256& id) const { return Sharded(Nodes(), id); }
   // Directories from the top down; Version is written last of all.
   [[nodiscard]] std::vector<std::string> Directories() const;
+  // Names that may stand in `directory`, one of those without a name for each object; null for others.
+  [[nodiscard]] std::optional<std::vector<std::string_view>> NamesIn(const std::string& directory) const;
   // Path below the root, for messages.
   [[nodiscard]] std::string Relative(const std::string& path) const;
 
@@ -44,8 +46,11 @@ struct Layout {
 };
 
 // True: a store of this version. False: nothing there yet, or the beginnings of a store that a
-// crash left without its version file. Errors: STORE-VERSION, also for a directory of other files.
+// crash left without its version file. Errors: STORE-VERSION, also for a directory of other files;
+// FSCK-LAYOUT where the version file is lost, or a part of the store is a link or a file.
 [[nodiscard]] Result<bool> CheckVersion(Vfs& vfs, const Layout& layout);
+// Whether an object, a node, a log or a head is there: then there was a version file too.
+[[nodiscard]] Result<bool> HasContent(Vfs& vfs, const Layout& layout);
 // Makes what is missing, durably.
 [[nodiscard]] Status CreateStore(Vfs& vfs, const Layout& layout);
 
@@ -80,10 +85,6 @@ class Publisher {
   bool sync_failed_ = false;
   std::set<std::string> durable_directories_;
 };
-
-// Blobs that a node's metadata names: 32-byte strings under `blob` or `*_blob`, and arrays of
-// them under `blobs` or `*_blobs`, at any depth (docs/spec/identity.md).
-[[nodiscard]] std::vector<Hash256> BlobsOf(const slm::Node& node);
 
 }  // namespace slm::store
 

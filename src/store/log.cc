@@ -102,17 +102,19 @@ std::optional<Head> ParseHead(std::string_view text) {
   return head;
 }
 
-// The text of refs/head; empty before the first record is durable.
-Result<Bytes> ReadHead(Vfs& vfs, const Layout& layout) {
+// The text of refs/head; nothing where it is absent, as before the first record is durable.
+Result<std::optional<Bytes>> ReadHead(Vfs& vfs, const Layout& layout) {
   SLM_ASSIGN(const FileInfo info, vfs.Stat(layout.Head()));
-  if (info.kind == FileKind::kNone) return Bytes();
-  return ReadWholeFile(vfs, layout.Head(), 4096);
+  if (info.kind == FileKind::kNone) return std::optional<Bytes>();
+  SLM_ASSIGN(Bytes text, ReadWholeFile(vfs, layout.Head(), 4096));
+  return std::optional(std::move(text));
 }
 
 // Compares the log with the head that was read before it.
-std::optional<Error> HeadDamage(std::string_view text, const Layout& layout, const LogState& state) {
-  if (text.empty()) return std::nullopt;
-  const auto head = ParseHead(text);
+std::optional<Error> HeadDamage(const std::optional<Bytes>& text, const Layout& layout,
+                                const LogState& state) {
+  if (!text) return std::nullopt;
+  const auto head = ParseHead(AsText(*text));
   if (!head) return MakeError(ErrorCode::kFsckRef, "not the form of a head").In(layout.Head());
   if (head->seq > state.records.size()) {
     const std::string name = "record " + std::to_string(head->seq) + ", which was durable,";
@@ -126,6 +128,29 @@ std::optional<Error> HeadDamage(std::string_view text, const Layout& layout, con
         .In(layout.Head());
   }
   return std::nullopt;
+}
+
+// Records that the head does not know of. A writer brings the head up to the log before it appends, so
+// a crash leaves one at most.
+uint64_t Lag(const std::optional<Bytes>& text, const LogState& state) {
+  const auto head = text ? ParseHead(AsText(*text)) : std::nullopt;
+  const uint64_t seq = head ? head->seq : 0;
+  return seq >= state.records.size() ? 0 : state.records.size() - seq;
+}
+
+// A head that is lost, or that someone has put back, no longer shows that a log was cut.
+Result<std::optional<Error>> LagDamage(Vfs& vfs, const Layout& layout, const std::optional<Bytes>& before,
+                                       const LogState& state) {
+  if (Lag(before, state) < 2) return std::optional<Error>();
+  // Others may have appended since it was read: what stands there now is at least as new as the log.
+  SLM_ASSIGN(const std::optional<Bytes> now, ReadHead(vfs, layout));
+  const uint64_t lag = Lag(now, state);
+  if (lag < 2) return std::optional<Error>();
+  return std::optional(
+      MakeError(ErrorCode::kFsckRef,
+                (now ? "the head is " + std::to_string(lag) + " records behind the log"
+                     : "the head is lost, and the log holds " + std::to_string(lag) + " records"))
+          .In(layout.Head()));
 }
 
 Result<Bytes> ReadTail(Vfs& vfs, const Layout& layout, const LogState& state) {
@@ -160,7 +185,7 @@ Bytes EncodeRecord(const LogState& state, std::string_view kind, std::span<const
 
 Status ReadLogFrom(Vfs& vfs, const Layout& layout, LogState* state) {
   // The head first: a record appended in between is then in the log and not yet in the head.
-  SLM_ASSIGN(const Bytes head, ReadHead(vfs, layout));
+  SLM_ASSIGN(const std::optional<Bytes> head, ReadHead(vfs, layout));
   SLM_ASSIGN(const Bytes tail, ReadTail(vfs, layout, *state));
   ByteSpan rest = tail;
   state->n_torn_bytes = 0;
@@ -179,7 +204,15 @@ Status ReadLogFrom(Vfs& vfs, const Layout& layout, LogState* state) {
     if (!taken.has_value()) state->damage = taken.error();
     rest = rest.subspan(record->size());
   }
-  if (!state->damage) state->damage = HeadDamage(AsText(head), layout, *state);
+  if (!state->damage) {
+    state->damage = HeadDamage(head, layout, *state);
+    state->head_is_lost = state->damage && !ParseHead(AsText(*head));
+    state->head_lags = Lag(head, *state) > 0;
+  }
+  if (!state->damage) {
+    SLM_ASSIGN(state->damage, LagDamage(vfs, layout, head, *state));
+    state->head_is_lost = state->damage.has_value();
+  }
   return {};
 }
 
@@ -193,6 +226,8 @@ Status RecoverTail(Vfs& vfs, const Layout& layout, Publisher* publisher, LogStat
 Status AppendRecord(Vfs& vfs, const Layout& layout, Publisher* publisher, LogState* state,
                     std::string_view kind, std::span<const Hash256> nodes) {
   SLM_TRY(publisher->CheckUsable());
+  if (state->head_lags) SLM_TRY(publisher->ReplaceFile(layout.Head(), AsBytes(HeadText(*state))));
+  state->head_lags = false;
   const Bytes record = EncodeRecord(*state, kind, nodes);
   {
     SLM_ASSIGN(const auto file, vfs.OpenAppend(layout.Log()));
@@ -201,7 +236,15 @@ Status AppendRecord(Vfs& vfs, const Layout& layout, Publisher* publisher, LogSta
   }
   if (state->records.empty()) SLM_TRY(publisher->SyncParent(layout.Log()));
   SLM_TRY(TakeRecord(record, layout.Log(), state));
-  return publisher->ReplaceFile(layout.Head(), AsBytes(HeadText(*state)));
+  state->head_lags = true;
+  SLM_TRY(publisher->ReplaceFile(layout.Head(), AsBytes(HeadText(*state))));
+  state->head_lags = false;
+  return {};
+}
+
+Status RewriteHead(Vfs& vfs, const Layout& layout, Publisher* publisher, LogState* state) {
+  state->head_lags = true;
+  return AppendRecord(vfs, layout, publisher, state, kRecoveredKind, {});
 }
 
 }  // namespace slm::store

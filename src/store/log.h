@@ -30,6 +30,8 @@ struct LogState {
   std::vector<Hash256> record_hashes;
   uint64_t n_good_bytes = 0;    // end of the last good record
   uint64_t n_torn_bytes = 0;    // after it
+  bool head_is_lost = false;    // damage is that refs/head is lost, no head, or too old; the records are good
+  bool head_lags = false;       // refs/head does not know of the last record yet
   std::optional<Error> damage;  // LOG-CORRUPT, LOG-CHAIN or FSCK-REF; reading stopped there
 };
 
@@ -42,6 +44,10 @@ struct LogState {
 
 // Cuts a torn tail, if there is one, and records that. REQUIRES: the store's lock is held, no damage.
 [[nodiscard]] Status RecoverTail(Vfs& vfs, const Layout& layout, Publisher* publisher, LogState* state);
+
+// Makes a head for the log as it stands, and records that with a record of kind `recovered`.
+// REQUIRES: the store's lock is held, every record is good, no torn tail.
+[[nodiscard]] Status RewriteHead(Vfs& vfs, const Layout& layout, Publisher* publisher, LogState* state);
 
 // REQUIRES: the store's lock is held, no damage, no torn tail.
 [[nodiscard]] Status AppendRecord(Vfs& vfs, const Layout& layout, Publisher* publisher, LogState* state,

@@ -34,8 +34,16 @@ class StoreLog : public testing::Test {
                                    std::to_string(store.error().byte_offset.value_or(999999));
   }
   FsckReport Report(const FsckOptions& options = {}) { return FsckOn(vfs_, kRoot, options).value(); }
-  // As after a crash before the head was written.
-  void ForgetHead() { ASSERT_TRUE(vfs_.Remove(kHead).has_value()); }
+  // refs/head as it stood after `n` records; built here without the code under test.
+  void PutHead(size_t n) {
+    const size_t begin = records_[n - 1].byte_offset;
+    const size_t end = n < records_.size() ? records_[n].byte_offset : Log().size();
+    const std::string text =
+        std::to_string(n) + " " + ToHex(Sha256Of(ByteSpan(Log()).subspan(begin, end - begin))) + "\n";
+    vfs_.Contents(kHead) = Bytes(text.begin(), text.end());
+  }
+  // As after a crash between the last record and its head.
+  void ForgetHead() { PutHead(2); }
 
   ModelVfs vfs_;
   const Layout layout_{kRoot};
@@ -78,7 +86,7 @@ TEST(StorePage, WorkedExampleOfTheLog) {  // docs/spec/store.md
 // K04: the last record torn at every length is recovered from, with a note.
 TEST_F(StoreLog, TornTailIsRecovered) {
   const Bytes whole = Log();
-  ASSERT_TRUE(vfs_.Remove(kHead).has_value());
+  ForgetHead();
   for (size_t size = records_[2].byte_offset + 1; size < whole.size(); ++size) {
     Log() = Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size));
     const FsckReport report = Report();
@@ -180,10 +188,69 @@ TEST_F(StoreLog, HeadOfAnotherLogIsFound) {
 }
 
 TEST_F(StoreLog, HeadOfTheWrongFormIsFound) {
-  for (const char* text : {"x", "0 00\n", "3\n", "-3 00\n", "3  \n"}) {
+  for (const char* text : {"", "x", "0 00\n", "3\n", "-3 00\n", "3  \n"}) {
     vfs_.Contents(kHead) = Bytes(AsBytes(text).begin(), AsBytes(text).end());
     EXPECT_EQ(OpenError(), "FSCK-REF at /s/refs/head:999999") << text;
   }
+}
+
+// A crash leaves the head one record behind at most, so one that is lost, or older, is damage: without
+// this, whoever cuts the log needs only to take the head away too.
+TEST_F(StoreLog, LostOrOldHeadIsFound) {
+  PutHead(2);
+  EXPECT_EQ(OpenError(), "");
+  EXPECT_TRUE(Report().problems.empty());
+  PutHead(1);
+  EXPECT_EQ(OpenError(), "FSCK-REF at /s/refs/head:999999");
+  ASSERT_TRUE(vfs_.Remove(kHead).has_value());
+  EXPECT_EQ(OpenError(), "FSCK-REF at /s/refs/head:999999");
+  ASSERT_EQ(Report().problems.size(), 1u);
+  EXPECT_EQ(Report().problems[0].path_or_id, "refs/head");
+}
+
+TEST_F(StoreLog, RepairMakesALostHeadAnewAndSaysSo) {
+  for (const bool is_absent : {true, false}) {
+    vfs_.Contents(kHead).clear();
+    if (is_absent) ASSERT_TRUE(vfs_.Remove(kHead).has_value());
+    const size_t n_before = Report().n_log_records;
+    FsckReport report = Report({.quick = false, .repair = true});
+    EXPECT_EQ(report.problems.size(), 1u) << "what was wrong is still reported once";
+    EXPECT_TRUE(report.notes.back().starts_with("refs/head was written anew")) << report.notes.back();
+    report = Report();
+    EXPECT_TRUE(report.problems.empty());
+    EXPECT_EQ(report.n_log_records, n_before + 1) << "a record of kind recovered stays as a trace";
+    EXPECT_EQ(Store::OpenOn(vfs_, kRoot).value()->ReadLog()->back().kind, "recovered");
+  }
+}
+
+TEST_F(StoreLog, RepairLeavesACutLogAsItIs) {
+  const Bytes whole = Log();
+  Log().resize(records_[2].byte_offset);  // refs/head still names the record that is gone
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Report({.quick = false, .repair = true}).problems.size(), 1u);
+  EXPECT_EQ(Log().size(), records_[2].byte_offset);
+  Log() = whole;
+  Log().resize(records_[1].byte_offset);
+  const Bytes head = vfs_.Contents(kHead);
+  vfs_.Contents(kHead)[0] = '3';
+  Log().back() ^= 1;
+  EXPECT_EQ(Report({.quick = false, .repair = true}).problems.size(), 1u);
+  EXPECT_EQ(vfs_.Contents(kHead), head) << "a damaged log is never declared good";
+}
+
+// The last record is durable and its head is not; then the next writer crashes at the same place.
+TEST_F(StoreLog, TheHeadCatchesUpBeforeTheNextRecord) {
+  PutHead(2);
+  bool has_appended = false;
+  for (size_t ahead = 0; ahead < 40 && !has_appended; ++ahead) {
+    const auto store = Store::OpenOn(vfs_, kRoot).value();
+    vfs_.FailAt(vfs_.n_calls() + ahead, Fault::kDiskFull);
+    if (store->AppendLog("extra", {}).has_value()) break;
+    vfs_.FailAt(SIZE_MAX, Fault::kNone);
+    has_appended = Store::OpenOn(vfs_, kRoot).value()->ReadLog()->back().kind == "extra";
+  }
+  ASSERT_TRUE(has_appended) << "no call failed between the record and its head";
+  EXPECT_TRUE(AsText(vfs_.Contents(kHead)).starts_with("3 "));
+  EXPECT_TRUE(Report().problems.empty());
 }
 
 // A record with a good checksum and a payload of the wrong form can only come from a program.

@@ -294,7 +294,7 @@ Status Store::Impl::CheckPendingNode(const Node& node) {
               .Field(edge.role));
     }
   }
-  for (const Hash256& blob : store::BlobsOf(node)) {
+  for (const Hash256& blob : BlobsOf(node)) {
     SLM_ASSIGN(const store::FileInfo info, vfs.Stat(layout.Blob(blob)));
     if (info.kind != store::FileKind::kFile) {
       return Fail(MakeError(ErrorCode::kGraphMissingChild, "blob " + ToHex(blob) + " is not in the store")

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -72,6 +73,37 @@ TEST_F(StoreOnDisk, NodeFileIsItsPreimage) {
 }
 
 // ID-01: blobs and nodes live apart.
+// A place that cannot be written is a fault of the environment (exit status 4), not of the input.
+TEST(StoreEnvironment, UnwritablePlaces) {
+  for (const char* place :
+       {"/proc/slm-none", "/proc/slm-none/store", "/nonexistent-slm/a/store", "/dev/null/x"}) {
+    const auto store = Store::Open(place, {});
+    ASSERT_FALSE(store.has_value()) << place;
+    EXPECT_EQ(store.error().CodeText(), "IO") << place;
+    EXPECT_EQ(Info(store.error().code).area, ErrorArea::kEnvironment) << place;
+  }
+}
+
+TEST_F(StoreOnDisk, LinksAndPipesAreNeverFollowed) {
+  (void)Open()->PutBlob(AsBytes("x")).value();
+  ASSERT_EQ(mkfifo((directory_ + "/staging/pipe").c_str(), 0600), 0);
+  auto report = Fsck(directory_, {.quick = false, .repair = true});  // must not hang on the pipe
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->problems.size(), 1u);
+  EXPECT_EQ(report->problems[0].path_or_id, "staging/pipe");
+  EXPECT_TRUE(fs::exists(directory_ + "/staging/pipe"));
+  fs::remove(directory_ + "/staging/pipe");
+  fs::rename(directory_ + "/objects", base_ + "/elsewhere");
+  fs::create_directory_symlink(base_ + "/elsewhere", directory_ + "/objects");
+  EXPECT_EQ(Store::Open(directory_, {}).error().CodeText(), "FSCK-LAYOUT");
+  report = Fsck(directory_, {.quick = false, .repair = true});
+  ASSERT_TRUE(report.has_value());
+  ASSERT_FALSE(report->problems.empty());
+  EXPECT_EQ(report->problems[0].code, ErrorCode::kFsckLayout);
+  EXPECT_EQ(report->problems[0].path_or_id, "objects");
+  EXPECT_TRUE(fs::is_symlink(directory_ + "/objects"));
+}
+
 TEST_F(StoreOnDisk, BlobThatLooksLikeANodeIsNone) {
   const auto store = Open();
   const Node node{"attempt", {{"schema", "slm.test.v1"}}, {}};

@@ -32,6 +32,13 @@ Error SystemError(std::string_view what, const std::string& path, int error_numb
   return MakeError(code, "cannot " + std::string(what) + ": " + NameOf(error_number)).In(path);
 }
 
+// Where something is to be made, an absent folder is a fault of the environment, not of the input.
+Error WriteError(std::string_view what, const std::string& path, int error_number) {
+  Error error = SystemError(what, path, error_number);
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
+  return error;
+}
+
 // Repeats a system call that a signal interrupted.
 template <typename Call>
 auto Retry(Call call) {
@@ -146,7 +153,8 @@ class Posix : public Vfs {
   }
 
   Result<std::unique_ptr<ReadFile>> OpenRead(const std::string& path) override {
-    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
+    // O_NONBLOCK: a pipe in a file's place must not hang the program.
+    const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
     if (fd < 0) return Fail(SystemError("open", path, errno));
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -160,7 +168,7 @@ class Posix : public Vfs {
     const int fd =
         Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
     if (fd < 0 && errno == EEXIST) return nullptr;
-    if (fd < 0) return Fail(SystemError("create", path, errno));
+    if (fd < 0) return Fail(WriteError("create", path, errno));
     // Marks the file as in use, see IsInUse. Where the file system has no locks, repair could
     // take a live file away; its writer then fails at Publish and publishes nothing.
     static_cast<void>(flock(fd, LOCK_EX | LOCK_NB));
@@ -170,12 +178,13 @@ class Posix : public Vfs {
   Result<std::unique_ptr<WriteFile>> OpenAppend(const std::string& path) override {
     const int fd = Retry(
         [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644); });
-    if (fd < 0) return Fail(SystemError("open", path, errno));
+    if (fd < 0) return Fail(WriteError("open", path, errno));
     return std::make_unique<PosixWriteFile>(fd, path);
   }
 
   Result<bool> IsInUse(const std::string& path) override {
-    const Descriptor fd(Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); }));
+    const Descriptor fd(
+        Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
     if (fd.get() < 0) {
       if (errno == ENOENT) return false;
       return Fail(SystemError("open", path, errno));
@@ -184,8 +193,11 @@ class Posix : public Vfs {
   }
 
   Status MakeDirectory(const std::string& path) override {
-    if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
-      return Fail(SystemError("make the directory", path, errno));
+    if (mkdir(path.c_str(), 0755) == 0) return {};
+    if (errno != EEXIST) return Fail(WriteError("make the directory", path, errno));
+    struct stat status;
+    if (lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
+      return Fail(MakeError(ErrorCode::kIo, "not a directory, and no link is followed").In(path));
     }
     return {};
   }
@@ -194,18 +206,18 @@ class Posix : public Vfs {
     constexpr unsigned kNoReplace = 1;  // RENAME_NOREPLACE
     if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), kNoReplace) == 0) return true;
     if (errno == EEXIST) return false;
-    if (errno != EINVAL && errno != ENOSYS) return Fail(SystemError("publish", to, errno));
+    if (errno != EINVAL && errno != ENOSYS) return Fail(WriteError("publish", to, errno));
     // A file system without that flag: a hard link does not replace either.
     if (link(from.c_str(), to.c_str()) != 0) {
       if (errno == EEXIST) return false;
-      return Fail(SystemError("publish", to, errno));
+      return Fail(WriteError("publish", to, errno));
     }
     if (unlink(from.c_str()) != 0) return Fail(SystemError("remove", from, errno));
     return true;
   }
 
   Status Replace(const std::string& from, const std::string& to) override {
-    if (rename(from.c_str(), to.c_str()) != 0) return Fail(SystemError("replace", to, errno));
+    if (rename(from.c_str(), to.c_str()) != 0) return Fail(WriteError("replace", to, errno));
     return {};
   }
 
@@ -235,7 +247,7 @@ class Posix : public Vfs {
     constexpr int kTries = 400;
     constexpr timespec kPause = {0, 25'000'000};  // 10 s in all; an append takes milliseconds
     const int fd = Retry([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644); });
-    if (fd < 0) return Fail(SystemError("open", path, errno));
+    if (fd < 0) return Fail(WriteError("open", path, errno));
     auto lock = std::make_unique<PosixLock>(fd);
     for (int i = 0; i < kTries; ++i) {
       if (Retry([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0) return lock;

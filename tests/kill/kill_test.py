@@ -1,0 +1,118 @@
+"""Kills acquire, convert, `run --record` and promote at many moments (ACQ-10).
+
+    kill_test.py --slm SLM --source DIR --cases FILE --policy FILE --evidence FILE... [--kills N] [--seed N]
+
+Each command runs undisturbed, twice; then N times more, in stores of their own, each killed with SIGKILL at
+its own moment of that run time. After each kill `fsck` must call the store clean, and a rerun in the same
+store must end with the id of the undisturbed run, with a store that is still clean, and with nothing in
+staging that `fsck --repair` cannot remove.
+"""
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+class Store:
+    def __init__(self, slm: str, folder: pathlib.Path):
+        self.slm, self.folder = slm, folder
+
+    def command(self, *arguments: str) -> list[str]:
+        return [self.slm, "--store", str(self.folder), "--json", *arguments]
+
+    def call(self, *arguments: str) -> dict:
+        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"FAILED: exit {done.returncode}: {' '.join(arguments)}\n{done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
+
+    def must_be_clean(self, when: str, *options: str) -> None:
+        if not self.folder.exists():
+            return  # killed before the first directory
+        done = subprocess.run(self.command("fsck", *options), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"FAILED: {when}: fsck exits {done.returncode}: {done.stdout}{done.stderr}")
+
+
+def kill_after(command: list[str], seconds: float) -> bool:
+    """True if the process was still there to be killed."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    alive = process.poll() is None
+    if alive:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    return alive
+
+
+def moments(rng: random.Random, kills: int, duration: float) -> list[float]:
+    """One in each of `kills` equal parts of the run time: spread, and not on a grid."""
+    return [(i + rng.random()) * duration / kills for i in range(kills)]
+
+
+def attack(name: str, arguments: list[str], key: str, args: argparse.Namespace, scratch: pathlib.Path,
+           rng: random.Random) -> None:
+    durations = []
+    for i in range(2):  # the faster of two: the first one also warms the caches
+        whole = Store(args.slm, scratch / f"{name}.whole{i}")
+        started = time.monotonic()
+        expected = whole.call(*arguments)[key]
+        durations.append(time.monotonic() - started)
+        whole.must_be_clean(f"{name}, undisturbed")
+        shutil.rmtree(whole.folder)
+    duration = min(durations)
+    n_killed = 0
+    for i, moment in enumerate(moments(rng, args.kills, duration)):
+        store = Store(args.slm, scratch / f"{name}.{i}")
+        when = f"{name}, killed after {moment * 1000:.1f} ms"
+        n_killed += kill_after(store.command(*arguments), moment)
+        store.must_be_clean(when)
+        got = store.call(*arguments)[key]
+        if got != expected:
+            raise SystemExit(f"FAILED: {when}: the rerun gives {got}, an undisturbed run {expected}")
+        store.must_be_clean(f"{when}, after the rerun", "--repair")
+        left = sorted(p.name for p in (store.folder / "staging").iterdir())
+        if left:
+            raise SystemExit(f"FAILED: {when}: repair leaves {left} in staging")
+        shutil.rmtree(store.folder)
+    if 2 * n_killed < args.kills:
+        raise SystemExit(f"FAILED: {name}: only {n_killed} of {args.kills} runs were there to be killed")
+    print(f"{name}: {n_killed} of {args.kills} killed within {duration * 1000:.0f} ms, every store clean, "
+          f"every rerun gives {expected[:16]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slm", required=True)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--cases", required=True)
+    parser.add_argument("--policy", required=True)
+    parser.add_argument("--evidence", action="append", required=True)
+    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=20261130)
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory(prefix="slm-kill-") as folder:
+        scratch = pathlib.Path(folder)
+        artifact = scratch / "model.slm"
+        attack("acquire", ["acquire", args.source, "--name", "n", "--revision", "r"], "acquisition", args, scratch, rng)
+        attack("convert", ["convert", args.source, "-o", str(artifact)], "node", args, scratch, rng)
+        Store(args.slm, scratch / "made").call("convert", args.source, "-o", str(artifact))
+        attack("run", ["run", str(artifact), "Hello", "--record", "--max-new-tokens", "32"], "run", args, scratch, rng)
+        evidence = [part for path in args.evidence for part in ("--evidence", path)]
+        attack("promote", ["promote", args.source, "--cases", args.cases, *evidence, "--policy", args.policy],
+               "receipt", args, scratch, rng)
+        leftovers = sorted(p.name for p in scratch.glob("model.slm*") if p != artifact)
+        print(f"beside the artifact: {leftovers if leftovers else 'nothing'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
