@@ -50,7 +50,7 @@ class Case:
 
 
 def random_case(rng: random.Random) -> Case:
-    vocabulary = rng.choice((1, 2, 3, 7, 40, 200))
+    vocabulary = rng.choice((1, 2, 3, 7, 40, 200, 500))
     spread = rng.choice((1e-3, 1.0, 10.0, 80.0, 3e38))
     logits = [as_float(rng.uniform(-spread, spread)) for _ in range(vocabulary)]
     if rng.random() < 0.4:  # ties, zeros of both signs

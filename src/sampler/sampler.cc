@@ -30,6 +30,25 @@ uint64_t KeyOf(float logit, uint32_t id) {
   return (uint64_t{DescendingOrder(logit)} << 32) | id;
 }
 
+constexpr size_t kBlock = 64;
+
+// Whether all of a row is finite; without an early end, so that the compiler can use vectors.
+bool AllFinite(std::span<const float> row) {
+  uint32_t bad = 0;
+  for (const float logit : row)
+    bad |= static_cast<uint32_t>((numeric::BitsOf(logit) & 0x7f800000u) == 0x7f800000u);
+  return bad == 0;
+}
+
+// Whether one of kBlock tokens is flagged or beats `worst`.
+bool IsWorthALook(const float* logits, const uint8_t* flags, float worst) {
+  uint32_t better = 0;
+  for (size_t i = 0; i < kBlock; ++i) better |= static_cast<uint32_t>(logits[i] > worst);
+  uint8_t flagged = 0;
+  for (size_t i = 0; i < kBlock; ++i) flagged = static_cast<uint8_t>(flagged | flags[i]);
+  return better != 0 || flagged != 0;
+}
+
 Error BadValue(std::string_view option, std::string message) {
   return MakeError(ErrorCode::kSampleValue, std::move(message)).Field(option);
 }
@@ -100,12 +119,13 @@ Result<uint32_t> Sampler::Next(std::span<const float> logits, std::span<const ui
   if (logits.size() != vocab_size_)
     return Fail(ErrorCode::kInternal, "a row of " + std::to_string(logits.size()) +
                                           " logits for a vocabulary of " + std::to_string(vocab_size_));
-  for (size_t id = 0; id < logits.size(); ++id) {
-    if (!numeric::IsFinite(logits[id]))
-      return Fail(
-          MakeError(ErrorCode::kNonfinite, "the logit of token " + std::to_string(id) +
-                                               " is not a finite number; nothing is chosen from such a row")
-              .Field("logits[" + std::to_string(id) + "]"));
+  if (!AllFinite(logits)) {
+    size_t id = 0;
+    while (numeric::IsFinite(logits[id])) ++id;
+    return Fail(
+        MakeError(ErrorCode::kNonfinite, "the logit of token " + std::to_string(id) +
+                                             " is not a finite number; nothing is chosen from such a row")
+            .Field("logits[" + std::to_string(id) + "]"));
   }
   SLM_TRY(CheckIds(forbidden, vocab_size_, "forbidden"));
   const std::span<const uint32_t> seen = Window(context);
@@ -170,6 +190,11 @@ Status Sampler::RankBest(std::span<const float> logits, uint64_t n_kept, SampleT
   };  // the worst on top of the heap
   ranked_.clear();
   for (uint32_t id = 0; id < vocab_size_; ++id) {
+    if (id % kBlock == 0 && vocab_size_ - id >= kBlock && ranked_.size() == n_kept &&
+        !IsWorthALook(&logits[id], &flags_[id], ranked_.front().logit)) {
+      id += kBlock - 1;
+      continue;
+    }
     const uint8_t flags = flags_[id];
     float logit = logits[id];
     if (flags != 0) {
