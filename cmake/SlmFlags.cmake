@@ -28,6 +28,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(slm_flags INTERFACE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
     -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+if(SLM_WASM)
+  # Sizes and offsets of files are 64 bits everywhere; what is allocated from them is bounded first (base/checked.h).
+  target_compile_options(slm_flags INTERFACE -Wno-shorten-64-to-32)
+endif()
 if(SLM_SANITIZE)
   target_compile_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE})
