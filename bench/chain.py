@@ -141,6 +141,12 @@ def sha256(_: pathlib.Path) -> bool:
     return subprocess.run([RELEASE / "bench" / "sha256_bench"], check=False).returncode == 0
 
 
+def sampler(_: pathlib.Path) -> bool:
+    """The sampler alone, at a vocabulary of 128,000."""
+    print(flush=True)
+    return subprocess.run([RELEASE / "bench" / "sampler_bench"], check=False).returncode == 0
+
+
 def sync_copy(source: pathlib.Path, target: pathlib.Path) -> float:
     started = time.perf_counter()
     shutil.copyfile(source, target)
@@ -171,7 +177,8 @@ def convert(scratch: pathlib.Path) -> bool:
 
 
 def main() -> int:
-    known = {"accuracy": accuracy, "decode": decode, "load": load, "convert": convert, "sha256": sha256}
+    known = {"accuracy": accuracy, "decode": decode, "load": load, "convert": convert, "sha256": sha256,
+             "sampler": sampler}
     chosen = sys.argv[1:] or list(known)
     unknown = [name for name in chosen if name not in known]
     if unknown:

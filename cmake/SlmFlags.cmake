@@ -4,7 +4,9 @@ set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT SLM_WASM)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+endif()
 
 set(SLM_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 
@@ -25,6 +27,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these of std::string's own code (its bugs 105329, 105651); clang and the sanitizers look too.
   target_compile_options(slm_flags INTERFACE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
     -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
+if(SLM_WASM)
+  # Sizes and offsets of files are 64 bits everywhere; what is allocated from them is bounded first (base/checked.h).
+  target_compile_options(slm_flags INTERFACE -Wno-shorten-64-to-32)
 endif()
 if(SLM_SANITIZE)
   target_compile_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -87,6 +87,11 @@ def main() -> None:
     emit("kMillsTable", [mills(Decimal(i) / 8) for i in range(117)])  # (1 - Phi(i/8)) / phi(i/8)
     bits = math.floor(Fraction(2 / PI) * 2**352)
     words = [(bits >> (352 - 32 * (i + 1))) & 0xFFFFFFFF for i in range(11)]
+    ln2 = math.floor(Fraction(LN2) * 2**256)  # LN2 stands above: 120 digits are 398 bits
+    print("// Bits of ln 2 below the point, least significant word first.")
+    print("constexpr uint32_t kLn2[8] = {")
+    texts = [f"{(ln2 >> (32 * i)) & 0xFFFFFFFF:#010x}" for i in range(8)]
+    print("    " + ", ".join(texts[:4]) + ",\n    " + ", ".join(texts[4:]) + "};")
     print("// Bits of 2/pi, most significant first, after one word of zeros.")
     print("constexpr uint32_t kTwoOverPi[12] = {")
     texts = ["0x00000000"] + [f"{word:#010x}" for word in words]

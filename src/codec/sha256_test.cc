@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
+
+#include "codec/sha256_portable.h"
 
 namespace slm {
 namespace {
@@ -57,6 +60,29 @@ TEST(Sha256, OneShotKeepsNoStateBetweenCalls) {
   const Hash256 first = Sha256Of(AsBytes("abc"));
   EXPECT_NE(ToHex(Sha256Of(AsBytes("abd"))), ToHex(first));
   EXPECT_EQ(Sha256Of(AsBytes("abc")), first);
+}
+
+TEST(PortableSha256, AgreesWithOpenSslForEveryLengthAndCut) {
+  std::mt19937 random(3);
+  for (size_t length = 0; length < 400; ++length) {
+    std::string message;
+    while (message.size() < length) message.push_back(static_cast<char>(random()));
+    PortableSha256 hash;
+    for (size_t at = 0; at < length;) {
+      const size_t piece = std::min<size_t>(random() % 130, length - at);
+      hash.Update(AsBytes(message).subspan(at, piece));
+      at += piece;
+    }
+    EXPECT_EQ(hash.Finish(), Sha256Of(AsBytes(message))) << length;
+  }
+}
+
+TEST(PortableSha256, NistVectors) {
+  for (const Vector& vector : Vectors()) {
+    PortableSha256 hash;
+    hash.Update(AsBytes(vector.message));
+    EXPECT_EQ(ToHex(hash.Finish()), vector.digest) << vector.message.size();
+  }
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Evaluates the functions of exact_math.h for independent/exact_functions_test.py: reads lines
-// "FUNCTION HEXBITS" from standard input, writes the result's bits in hexadecimal, one a line.
+// "FUNCTION HEXBITS" from standard input, writes the result's bits in hexadecimal, one a line. exp64 and
+// exp64_by_integers take and give float64.
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
+#include "numeric/exact_exp64.h"
 #include "numeric/exact_math.h"
 #include "numeric/float_formats.h"
 
@@ -16,8 +19,15 @@ int main() {
                    {"cos", Cos},   {"silu", Silu},         {"sigmoid", Sigmoid}, {"gelu_erf", GeluErf},
                    {"sqrt", Sqrt}, {"gelu_tanh", GeluTanh}};
   char name[32];
-  uint32_t bits = 0;
-  while (scanf("%31s %" SCNx32, name, &bits) == 2) {
+  uint64_t word = 0;
+  while (scanf("%31s %" SCNx64, name, &word) == 2) {
+    if (strncmp(name, "exp64", 5) == 0) {
+      const auto wide = std::bit_cast<double>(word);
+      const double result = strcmp(name, "exp64") == 0 ? Exp64(wide) : Exp64ByIntegers(wide);
+      printf("%016" PRIx64 "\n", std::bit_cast<uint64_t>(result));
+      continue;
+    }
+    const auto bits = static_cast<uint32_t>(word);
     bool known = false;
     for (const auto& entry : functions) {
       if (strcmp(entry.name, name) != 0) continue;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/test_model.h"
 
 namespace slm {
@@ -42,7 +44,7 @@ TEST(Generate, EqualsFullRecomputation) {
   };
   const auto result = Generate(*session, kPrompt, options, [&](uint32_t id) {
     seen.push_back(id);
-    return true;
+    return AfterToken::kGoOn;
   });
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->ids, Recompute(12));
@@ -79,9 +81,57 @@ TEST(Generate, StopsInTheStatedOrder) {
   // The caller.
   session = NewSession();
   result = Generate(*session, kPrompt, {.max_new_tokens = 6, .stop_at_eos = false},
-                    [](uint32_t) { return false; });
+                    [](uint32_t) { return AfterToken::kCancel; });
   EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
   EXPECT_EQ(result->ids.size(), 1u);
+}
+
+TEST(Generate, AStopStringEndsTheRunBehindEosAndStopIds) {
+  const std::vector<uint32_t> tokens = Recompute(2);
+  const auto stop = [](uint32_t) { return AfterToken::kStopString; };
+  GenerateOptions options{.max_new_tokens = 1, .stop_at_eos = false};
+  EXPECT_EQ(Generate(*NewSession(), kPrompt, options, stop)->stop_reason, StopReason::kStopString);
+  options.stop_ids = {tokens[0]};
+  EXPECT_EQ(Generate(*NewSession(), kPrompt, options, stop)->stop_reason, StopReason::kStopId);
+}
+
+// SMP-01, SMP-02: the run draws with the sampler's numbers; step by step gives what the loop gives.
+TEST(Generate, SamplesWithTheSeed) {
+  GenerateOptions options{.max_new_tokens = 20, .stop_at_eos = false};
+  options.sampling = {.temperature = 1.5, .top_k = 20, .top_p = 0.9, .repetition_penalty = 1.2f, .seed = 11};
+  std::vector<SampleTrace> traces;
+  options.on_trace = [&](const SampleTrace& trace) { traces.push_back(trace); };
+  const std::vector<uint32_t> first = Generate(*NewSession(), kPrompt, options, {})->ids;
+  ASSERT_EQ(traces.size(), 20u);
+  for (size_t i = 0; i < traces.size(); ++i) {
+    EXPECT_EQ(traces[i].token_index, i);
+    EXPECT_EQ(traces[i].id, first[i]);
+    EXPECT_TRUE(traces[i].drawn);
+    // Prompt and new tokens, each once.
+    std::vector<uint32_t> seen(kPrompt);
+    seen.insert(seen.end(), first.begin(), first.begin() + static_cast<std::ptrdiff_t>(i));
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(traces[i].n_penalized,
+              static_cast<uint64_t>(std::unique(seen.begin(), seen.end()) - seen.begin()));
+  }
+  EXPECT_NE(first, Recompute(20));
+  options.on_trace = {};
+  const auto session = NewSession();
+  auto generator = Generator::Create(*session, options);
+  ASSERT_TRUE(generator.has_value());
+  ASSERT_TRUE(*generator->Begin(kPrompt));
+  std::vector<uint32_t> stepped;
+  while (true) {
+    const auto step = generator->Next();
+    ASSERT_TRUE(step.has_value());
+    stepped.push_back(step->id);
+    if (step->stop) break;
+  }
+  EXPECT_EQ(stepped, first);
+  options.sampling.seed = 12;
+  EXPECT_NE(Generate(*NewSession(), kPrompt, options, {})->ids, first);
+  options.sampling.temperature = -1;
+  EXPECT_EQ(Generate(*NewSession(), kPrompt, options, {}).error().code, ErrorCode::kSampleValue);
 }
 
 TEST(Generate, ContextEnd) {  // prompt and new tokens never exceed the positions
@@ -116,6 +166,7 @@ TEST(Generate, PromptLogits) {
 TEST(Generate, StopReasonNames) {
   EXPECT_EQ(StopReasonName(StopReason::kEos), "eos");
   EXPECT_EQ(StopReasonName(StopReason::kStopId), "stop_id");
+  EXPECT_EQ(StopReasonName(StopReason::kStopString), "stop_string");
   EXPECT_EQ(StopReasonName(StopReason::kContext), "context");
 }
 
