@@ -1,5 +1,8 @@
 // Deterministic CBOR: an accepted input is the only encoding of its value, and every path leads into it.
 #include "codec/cbor.h"
+
+#include <algorithm>
+#include <string>
 #include "fuzz/fuzz.h"
 
 namespace {

@@ -370,5 +370,4 @@ std::string ConfigToJson(const EffectiveConfig& config) {
   return writer.Take();
 }
 
-
 }  // namespace slm
