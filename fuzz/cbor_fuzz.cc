@@ -1,8 +1,8 @@
 // Deterministic CBOR: an accepted input is the only encoding of its value, and every path leads into it.
-#include "codec/cbor.h"
-
 #include <algorithm>
 #include <string>
+
+#include "codec/cbor.h"
 #include "fuzz/fuzz.h"
 
 namespace {

@@ -322,8 +322,9 @@ TEST(LlamaConfig, Cfg02EveryKeyOfGenerationConfigIsAccountedFor) {
     const bool recorded =
         std::any_of(built->ignored.begin(), built->ignored.end(),
                     [&](const IgnoredKey& row) { return row.key == key && !row.reason.empty(); }) ||
-        std::any_of(built->sampling.begin(), built->sampling.end(),
-                    [&](const SamplingDeclaration& row) { return row.key == key; });
+        std::any_of(built->sampling.begin(), built->sampling.end(), [&](const SamplingDeclaration& row) {
+          return row.key == "generation_config.json:" + key;
+        });
     const bool stated =
         std::any_of(built->records.begin(), built->records.end(), [&](const FieldRecord& row) {
           return (row.publisher + row.undefined).find("generation_config.json: " + key) != std::string::npos;
