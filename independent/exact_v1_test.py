@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs exact_v1.py on a model that the C++ runtime wrote out, and compares every bit.
+"""Runs exact_v1.py on a model that the C++ runtime wrote out, and compares every bit (OPS-07).
 
 Usage: exact_v1_test.py DUMP.json
 DUMP.json: {"config", "ids", "tensors": {name: {"shape", "hex"}} with logical rows,

@@ -5,6 +5,7 @@ Standard library only. Values: int, bytes, str, list, dict (text keys), bool, No
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 MAX_DEPTH = 16
@@ -138,6 +139,48 @@ def decode(data: bytes, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) 
     if reader.at != len(data):
         raise CborError("TRAILING_BYTES", reader.at)
     return value
+
+
+def offset_of(data: bytes, path: str) -> int:
+    """Byte offset of the item that a path such as tensors[3].layer names; where the path leaves the value, of
+    the last item on it. `data` decodes."""
+    at = 0
+
+    def head(place: int) -> tuple[int, int, int]:
+        info = data[place] & 31
+        width = 0 if info < 24 else 1 << (info - 24)
+        argument = int.from_bytes(data[place + 1 : place + 1 + width], "big") if width else info
+        return data[place] >> 5, argument, place + 1 + width
+
+    def skip(place: int) -> int:
+        major, argument, place = head(place)
+        if major in (2, 3):
+            return place + argument
+        for _ in range(argument * (major - 3) if major in (4, 5) else 0):
+            place = skip(place)
+        return place
+
+    for name, index in re.findall(r"([a-z0-9_]+)(?![a-z0-9_]*\])|\[([0-9]+)\]", path):
+        major, count, place = head(at)
+        if major != (4 if index else 5):
+            break
+        if index:
+            if int(index) >= count:
+                break
+            for _ in range(int(index)):
+                place = skip(place)
+            at = place
+            continue
+        for _ in range(count):
+            _, length, begin = head(place)
+            place = begin + length
+            if data[begin:place] == name.encode():
+                at = place
+                break
+            place = skip(place)
+        else:
+            break
+    return at
 
 
 def _head(major: int, argument: int) -> bytes:

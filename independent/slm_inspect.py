@@ -20,6 +20,7 @@ import sys
 from typing import Any, NoReturn
 
 import p0cbor
+import slm_family
 
 HEADER = 192
 CHUNK = 1 << 20
@@ -123,26 +124,29 @@ def read_header(data: Any) -> dict[str, Any]:
 class Schema:
     """Checks a decoded manifest against the tables of the specification."""
 
-    def __init__(self, manifest: Any, header: dict[str, Any]) -> None:
+    def __init__(self, manifest: Any, header: dict[str, Any], raw: bytes) -> None:
         self.manifest = manifest
         self.header = header
+        self.raw = raw
 
-    def bad(self, code: str, where: str) -> NoReturn:
-        refuse(code, HEADER, where)
+    def bad(self, code: str, where: str, what: str = "") -> NoReturn:
+        """Refuses with the place of the item that `where` names."""
+        refuse(code, HEADER + p0cbor.offset_of(self.raw, where), f"{where} {what}".rstrip())
 
     def fields(self, value: Any, where: str, kinds: dict[str, type], optional: tuple[str, ...] = ()) -> dict[str, Any]:
         if not isinstance(value, dict):
-            self.bad("SLM-SCHEMA", where)
+            self.bad("SLM-SCHEMA", where, "must be a map")
+        prefix = f"{where}." if where else ""
         for key, kind in kinds.items():
             if key not in value:
                 if key in optional:
                     continue
-                self.bad("SLM-SCHEMA", f"{where}.{key} absent")
+                self.bad("SLM-SCHEMA", f"{prefix}{key}", "absent")
             if type(value[key]) is not kind or (kind is int and value[key] < 0):
-                self.bad("SLM-SCHEMA", f"{where}.{key} of the wrong kind")
+                self.bad("SLM-SCHEMA", f"{prefix}{key}", "of the wrong kind")
         for key in value:
             if key not in kinds:
-                self.bad("SLM-SCHEMA", f"{where}.{key} unknown")
+                self.bad("SLM-SCHEMA", f"{prefix}{key}", "unknown")
         return value
 
     def hash(self, value: bytes, where: str) -> None:
@@ -155,21 +159,21 @@ class Schema:
         return values
 
     def check(self) -> None:
-        top = self.fields(self.manifest, "manifest", {
+        top = self.fields(self.manifest, "", {
             "schema": str, "producer": dict, "required_features": list, "ext": dict, "source": dict,
             "license": dict, "family_profile": dict, "config": dict, "config_columns": list,
             "ignored_metadata": list, "sampling_declarations": list, "accepted_conflicts": list,
             "quant_profiles": list, "blobs": list, "tensors": list, "omitted": list}, ("ext",))
         if top["schema"] != "slm.manifest.v1":
             self.bad("SLM-SCHEMA", "schema")
-        for feature in top["required_features"]:
+        for i, feature in enumerate(top["required_features"]):
             if not isinstance(feature, str):
-                self.bad("SLM-SCHEMA", "required_features")
+                self.bad("SLM-SCHEMA", f"required_features[{i}]")
             if feature != "rows16":
-                self.bad("SLM-FEATURE", f"required_features {feature}")
+                self.bad("SLM-FEATURE", f"required_features[{i}]", feature)
         for name, body in top.get("ext", {}).items():
             if self.fields(body, f"ext.{name}", {"critical": bool, "data": bytes})["critical"]:
-                self.bad("SLM-EXT", f"ext.{name}")
+                self.bad("SLM-EXT", f"ext.{name}", "critical")
         self.fields(top["producer"], "producer", {"name": str, "version": str})
         self.check_source(top["source"])
         self.fields(top["license"], "license", {"spdx": str})
@@ -191,6 +195,14 @@ class Schema:
         for i, row in enumerate(top["omitted"]):
             self.check_source_tensor(row, f"omitted[{i}]", {"reason": str})
         self.check_references(top["tensors"])
+        self.check_feature_use(top["required_features"], top["tensors"])
+
+    def check_feature_use(self, features: list[str], tensors: list[dict[str, Any]]) -> None:
+        users = [i for i, tensor in enumerate(tensors) if tensor["layout"] == "rows16"]
+        if users and not features:
+            self.bad("SLM-FEATURE", f"tensors[{users[0]}].layout", "required_features does not name rows16")
+        if len(features) > (1 if users else 0):
+            self.bad("SLM-FEATURE", f"required_features[{len(features) - 1}]", "twice, or not used")
 
     def check_source(self, source: dict[str, Any]) -> None:
         self.fields(source, "source", {"acquisition": bytes, "name": bytes, "revision": bytes, "files": list})
@@ -199,7 +211,7 @@ class Schema:
         for i, row in enumerate(source["files"]):
             where = f"source.files[{i}]"
             self.fields(row, where, {"path": bytes, "size": int, "sha256": bytes})
-            self.hash(row["sha256"], where)
+            self.hash(row["sha256"], f"{where}.sha256")
             if row["path"] <= previous:
                 self.bad("SLM-SCHEMA", where)
             previous = row["path"]
@@ -209,7 +221,7 @@ class Schema:
         for i, blob in enumerate(blobs):
             where = f"blobs[{i}]"
             self.fields(blob, where, {"kind": str, "offset": int, "size": int, "sha256": bytes})
-            self.hash(blob["sha256"], where)
+            self.hash(blob["sha256"], f"{where}.sha256")
             if blob["offset"] + blob["size"] > self.header["data_size"]:
                 self.bad("SLM-RANGE", where)
             if blob["offset"] % 256:
@@ -247,11 +259,16 @@ class Schema:
         self.fields(tensor, where, {
             "name": str, "role": str, "layer": int, "dtype": str, "layout": str, "shape": list, "physical": list,
             "blob": int, "alias_of": int, "source": list, "transforms": list}, ("layer", "blob", "alias_of"))
-        if not 1 <= len(tensor["name"].encode()) <= 512 or tensor.get("layer", 0) > 65535:
-            self.bad("SLM-SCHEMA", where)
-        if tensor["dtype"] not in ELEMENT or tensor["layout"] not in ("row-major", "rows16"):
-            self.bad("SLM-FEATURE", where)
-        shape, physical = self.uints(tensor["shape"], where), self.uints(tensor["physical"], where)
+        if not 1 <= len(tensor["name"].encode()) <= 512:
+            self.bad("SLM-SCHEMA", where, "name")
+        if tensor.get("layer", 0) > 65535:
+            self.bad("SLM-SCHEMA", f"{where}.layer")
+        if tensor["dtype"] not in ELEMENT:
+            self.bad("SLM-FEATURE", f"{where}.dtype")
+        if tensor["layout"] not in ("row-major", "rows16"):
+            self.bad("SLM-FEATURE", f"{where}.layout")
+        shape = self.uints(tensor["shape"], f"{where}.shape")
+        physical = self.uints(tensor["physical"], f"{where}.physical")
         elements = 1
         for size in shape:
             elements *= size
@@ -260,23 +277,24 @@ class Schema:
         else:
             expected = shape
         if 0 in shape or elements > 1 << 56 or physical != expected:
-            self.bad("SLM-TENSOR-SIZE", where)
+            self.bad("SLM-TENSOR-SIZE", f"{where}.physical")
         if ("blob" in tensor) == ("alias_of" in tensor):
             self.bad("SLM-SCHEMA", where)
         if "blob" in tensor:
             blobs = self.manifest["blobs"]
             if tensor["blob"] >= len(blobs) or blobs[tensor["blob"]]["kind"] != "tensor":
-                self.bad("SLM-RANGE", where)
+                self.bad("SLM-RANGE", f"{where}.blob")
             stored = ELEMENT[tensor["dtype"]]
             for size in physical:
                 stored *= size
             if stored != blobs[tensor["blob"]]["size"]:
                 self.bad("SLM-TENSOR-SIZE", where)
             if tensor["blob"] in used:
-                self.bad("SLM-BLOB-OVERLAP", where)
+                self.bad("SLM-BLOB-OVERLAP", f"{where}.blob")
             used.add(tensor["blob"])
-        if not tensor["source"] or not tensor["transforms"]:
-            self.bad("SLM-LINEAGE", where)
+        for key in ("source", "transforms"):
+            if not tensor[key]:
+                self.bad("SLM-LINEAGE", f"{where}.{key}")
         for j, row in enumerate(tensor["source"]):
             self.check_source_tensor(row, f"{where}.source[{j}]", {})
         for j, row in enumerate(tensor["transforms"]):
@@ -284,7 +302,7 @@ class Schema:
 
     def check_source_tensor(self, row: Any, where: str, more: dict[str, type]) -> None:
         self.fields(row, where, {"file": int, "name": str, "dtype": str, "shape": list, "begin": int, "end": int, **more})
-        self.uints(row["shape"], where)
+        self.uints(row["shape"], f"{where}.shape")
         files = self.manifest["source"]["files"]
         if row["file"] >= len(files) or not row["begin"] <= row["end"] <= files[row["file"]]["size"]:
             self.bad("SLM-RANGE", where)
@@ -294,7 +312,7 @@ class Schema:
                  "row-interleave-16": {"rows": int, "cols": int, "padded_rows": int, "fill": str, "proof": str}}
         op = row.get("op") if isinstance(row, dict) else None
         if not isinstance(op, str):
-            self.bad("SLM-SCHEMA", where)
+            self.bad("SLM-SCHEMA", f"{where}.op")
         if op not in kinds:
             self.bad("SLM-LINEAGE", where)
         self.fields(row, where, {"op": str, **kinds[op]})
@@ -304,10 +322,10 @@ class Schema:
             if "alias_of" not in tensor:
                 continue
             if tensor["alias_of"] >= len(tensors) or "alias_of" in tensors[tensor["alias_of"]]:
-                self.bad("SLM-ALIAS", f"tensors[{i}]")
+                self.bad("SLM-ALIAS", f"tensors[{i}].alias_of")
             target = tensors[tensor["alias_of"]]
             if any(target[key] != tensor[key] for key in ("shape", "layout", "dtype")):
-                self.bad("SLM-ALIAS", f"tensors[{i}]")
+                self.bad("SLM-ALIAS", f"tensors[{i}].alias_of")
         for i, blob in enumerate(self.manifest["blobs"]):
             if blob["kind"] == "tensor" and i not in self.used:
                 self.bad("SLM-BLOB-ORPHAN", f"blobs[{i}]")
@@ -378,8 +396,13 @@ class SlmFile:
             self.manifest = p0cbor.decode(raw)
         except p0cbor.CborError as error:
             refuse(f"SLM-MANIFEST-P0/{error.code}", HEADER + error.offset, "manifest")
-        Schema(self.manifest, header).check()
+        self.schema = Schema(self.manifest, header, raw)
+        self.schema.check()
         check_data(data, header, self.manifest)
+
+    def check_family(self) -> None:
+        """Configuration, tensors and ledger against each other."""
+        slm_family.Family(self.manifest, self.schema.bad).check()
 
     def json(self) -> str:
         root = hashlib.sha256(b"slm-artifact-v1\n" + bytes(self.data[:HEADER])).hexdigest()
@@ -438,7 +461,9 @@ def rebuild(slm: SlmFile, directory: pathlib.Path) -> int:
 def open_file(path: pathlib.Path) -> SlmFile:
     with open(path, "rb") as handle:
         data: Any = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
-    return SlmFile(data)
+    slm = SlmFile(data)
+    slm.check_family()
+    return slm
 
 
 def check(paths: list[pathlib.Path]) -> int:

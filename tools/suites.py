@@ -200,7 +200,7 @@ def bits(context: Context) -> None:
     small = [str(context.artifact(name)) for name in ("slm-demo", "stories260k") if context.models[name].exists()]
     if len(small) < 2:
         context.not_run("bits on stories260k: its source directory is absent")
-    context.run([*base, *small])
+    context.run([*base, "--code", *small])
     if context.models["smollm2"].exists():
         context.run([*base, "--two", "--prompts", "3", str(context.artifact("smollm2"))])
 
@@ -247,8 +247,14 @@ def long_bits(context: Context) -> None:
     context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
 
 
+def long_fuzz(context: Context) -> None:
+    context.preset("fuzz", "slm_fuzz")
+    context.python("fuzz/run.py", "--build", str(context.build / "fuzz"), "--work", str(context.build / "fuzz-work"),
+                   "--seconds", "20", "--artifact", str(context.artifact("slm-demo")))
+
+
 LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
-                          "acquire-5gb": long_acquire, "kill-200": long_kill}
+                          "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz}
 
 
 def unit_counts(log: str) -> str:

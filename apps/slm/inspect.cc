@@ -3,6 +3,7 @@
 
 #include "apps/slm/commands.h"
 #include "base/utf8.h"
+#include "model/artifact_check.h"
 #include "model/effective_config.h"
 #include "slm_file/artifact.h"
 #include "slm_file/inspection.h"
@@ -114,7 +115,7 @@ std::string ExplainText(const Artifact& artifact) {
 void RunInspect(const InspectArgs& args, AppContext& context) {
   const auto artifact = Artifact::OpenFile(args.file, Verify::kAllChunks);
   if (!artifact) return context.Report(artifact.error());
-  const auto config = ConfigFromCbor((*artifact)->config());
+  const auto config = CheckModelArtifact(**artifact);
   if (!config) return context.Report(Error(config.error()).In(args.file));
   if (context.json) return context.Print(InspectionJson(**artifact) + "\n");
   std::string text = HumanText(**artifact);

@@ -8,7 +8,7 @@
 
 #include "apps/slm/commands.h"
 #include "codec/json.h"
-#include "codec/sha256.h"
+#include "model/artifact_check.h"
 #include "slm_file/artifact.h"
 
 namespace slm::app {
@@ -33,19 +33,14 @@ Result<T> Named(Result<T> result, const std::string& path) {
 }
 
 Result<std::shared_ptr<const Artifact>> OpenArtifact(const std::string& path) {
-  return Named(Artifact::OpenFile(path, Verify::kHeaderOnly), path);
+  SLM_ASSIGN(auto artifact, Artifact::OpenFile(path, Verify::kHeaderOnly));
+  auto checked = CheckModelArtifact(*artifact);
+  if (!checked) return Fail(std::move(checked).error().In(path));
+  return artifact;
 }
 
-// A blob, hashed: the manifest was verified, the data region was not.
 Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, const std::string& path) {
   SLM_ASSIGN(const ByteSpan bytes, Named(artifact.Blob(kind), path));
-  for (const BlobEntry& entry : artifact.blobs()) {
-    if (entry.kind != kind || Sha256Of(bytes) == entry.sha256) continue;
-    return Fail(MakeError(ErrorCode::kSlmBlobHash, "the blob's bytes differ from the hash in the manifest")
-                    .At(entry.offset)
-                    .In(path)
-                    .Field(kind));
-  }
   return std::string(AsText(bytes));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <charconv>
 #include <limits>
 
 #include "base/utf8.h"
@@ -293,6 +294,69 @@ class Builder {
   size_t position_ = 0;
 };
 
+// Steps through an encoding that is known to be well-formed.
+class PathWalker {
+ public:
+  explicit PathWalker(ByteSpan bytes) : bytes_(bytes) {}
+  [[nodiscard]] uint64_t offset() const { return at_; }
+
+  bool EnterMember(std::string_view key) {
+    size_t at = at_;
+    const Item map = Read(&at);
+    for (uint64_t i = 0; map.major == 5 && i < map.argument; ++i) {
+      const Item name = Read(&at);
+      const std::string_view text = AsText(bytes_.subspan(at, name.argument));
+      at += name.argument;
+      if (text == key) {
+        at_ = at;
+        return true;
+      }
+      Skip(&at);
+    }
+    return false;
+  }
+
+  bool EnterElement(std::string_view index) {
+    uint64_t wanted = 0;
+    const auto parsed = std::from_chars(index.data(), index.data() + index.size(), wanted);
+    size_t at = at_;
+    const Item array = Read(&at);
+    if (parsed.ec != std::errc() || array.major != 4 || wanted >= array.argument) return false;
+    for (uint64_t i = 0; i < wanted; ++i) Skip(&at);
+    at_ = at;
+    return true;
+  }
+
+ private:
+  struct Item {
+    uint8_t major = 0;
+    uint64_t argument = 0;
+  };
+
+  Item Read(size_t* at) const {
+    const uint8_t head = bytes_[(*at)++];
+    const uint8_t info = head & 31;
+    Item item{static_cast<uint8_t>(head >> 5), info};
+    if (info < 24) return item;
+    item.argument = 0;
+    for (unsigned left = 1u << (info - 24); left > 0; --left)
+      item.argument = item.argument << 8 | bytes_[(*at)++];
+    return item;
+  }
+
+  void Skip(size_t* at) const {
+    for (uint64_t left = 1; left > 0; --left) {
+      const Item item = Read(at);
+      if (item.major == 2 || item.major == 3) *at += item.argument;
+      if (item.major == 4) left += item.argument;
+      if (item.major == 5) left += 2 * item.argument;
+    }
+  }
+
+  ByteSpan bytes_;
+  size_t at_ = 0;
+};
+
 void WriteJson(json::Writer* out, const Value& value) {
   if (const uint64_t* number = value.AsUint()) {
     out->Uint(*number);
@@ -409,6 +473,20 @@ Result<Value> DecodePrefix(ByteSpan bytes, size_t* consumed, const Limits& limit
   }
   *consumed = *size;
   return Builder(allowed).Build();
+}
+
+uint64_t OffsetOf(ByteSpan bytes, std::string_view path) {
+  PathWalker walker(bytes);
+  while (!path.empty()) {
+    const bool is_index = path.front() == '[';
+    if (is_index || path.front() == '.') path.remove_prefix(1);
+    const size_t size = std::min(path.find_first_of(is_index ? "]" : ".["), path.size());
+    const std::string_view step = path.substr(0, size);
+    path.remove_prefix(size);
+    if (is_index && !path.empty()) path.remove_prefix(1);
+    if (!(is_index ? walker.EnterElement(step) : walker.EnterMember(step))) break;
+  }
+  return walker.offset();
 }
 
 std::string ToJson(const Value& value, bool indent) {

@@ -124,6 +124,11 @@ struct Limits {
 // Like Decode, but the value may be followed by further bytes; `*consumed` receives its length.
 [[nodiscard]] Result<Value> DecodePrefix(ByteSpan bytes, size_t* consumed, const Limits& limits = {});
 
+// Byte offset of the item that `path` names, such as "tensors[3].layer": where a schema's error points.
+// Where the path leaves the value, the offset of the last item on it; an unknown key, like every member,
+// is at its value. REQUIRES: `bytes` were accepted by Decode.
+[[nodiscard]] uint64_t OffsetOf(ByteSpan bytes, std::string_view path);
+
 // Diagnostic JSON text of a value: byte strings as {"hex": "..."}; for people and for the
 // independent readers, never hashed.
 [[nodiscard]] std::string ToJson(const Value& value, bool indent);

@@ -428,5 +428,16 @@ TEST_F(CborReader, NamesTheFieldThatIsWrong) {  // H07 and the other schema code
   EXPECT_EQ(reader.MapOf("array").error().field, "outer.array");
 }
 
+TEST(Cbor, OffsetOfAPath) {
+  // {"a": [7, {"b": 300}], "cd": h'01'}: bytes written by hand.
+  const Bytes bytes = {0xa2, 0x61, 'a',  0x82, 0x07, 0xa1, 0x61, 'b',
+                       0x19, 0x01, 0x2c, 0x62, 'c',  'd',  0x41, 0x01};
+  ASSERT_TRUE(Decode(bytes).has_value());
+  const std::pair<const char*, uint64_t> places[] = {
+      {"", 0},  {"a", 3},    {"a[0]", 4},   {"a[1]", 5},   {"a[1].b", 8}, {"cd", 14},
+      {"x", 0}, {"a[9]", 3}, {"a[1].x", 5}, {"a[0].b", 4}, {"cd[0]", 14}, {"a[x]", 3}};
+  for (const auto& [path, at] : places) EXPECT_EQ(OffsetOf(bytes, path), at) << path;
+}
+
 }  // namespace
 }  // namespace slm::cbor

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,7 @@
 
 #include "chat/template.h"
 #include "convert/convert_test_source.h"
+#include "model/artifact_check.h"
 #include "slm_file/inspection.h"
 #include "tests/support/slm_forge.h"
 
@@ -226,9 +229,150 @@ TEST(Convert, BothInspectorsRefuseTheSameManifests) {
     const Bytes bad = test::ForgeSlm(cbor::Encode(test::Edited(manifest, path, &value)), data);
     const auto opened = Artifact::FromBytes(bad, Verify::kAllChunks);
     ASSERT_FALSE(opened.has_value()) << path.back();
-    batch.Add(bad, std::string(Info(opened.error().code).name) + " at 192");
+    const uint64_t at =
+        192 + cbor::OffsetOf(cbor::Encode(cbor::Value(test::ManifestOf(bad))), opened.error().field);
+    EXPECT_EQ(opened.error().byte_offset, at) << opened.error().ToString();
+    batch.Add(bad, std::string(Info(opened.error().code).name) + " at " + std::to_string(at));
   }
   batch.Check();
+}
+
+using Edits = std::vector<std::pair<std::vector<std::string>, cbor::Value>>;
+
+Bytes F64(double value) {
+  Bytes bytes;
+  AppendLe(&bytes, std::bit_cast<uint64_t>(value));
+  return bytes;
+}
+Bytes F32(float value) {
+  Bytes bytes;
+  AppendLe(&bytes, std::bit_cast<uint32_t>(value));
+  return bytes;
+}
+
+// CFG-01, MAP-01, MAP-04: a file of the right form, every hash right, whose parts contradict each other.
+// Both readers refuse each with the same code at the same byte.
+TEST(Convert, BothInspectorsRefuseTheSameContradictions) {
+  using cbor::Array;
+  using cbor::Map;
+  using cbor::Value;
+  const std::string directory = test::FreshDirectory("convert-contradictions");
+  test::TinySource tiny;
+  const auto files = tiny.Files();
+  ASSERT_TRUE(Convert(SourceFromFiles(files), {}, directory + "/1.slm").has_value());
+  const std::string text = ReadFile(directory + "/1.slm");
+  const Bytes good(text.begin(), text.end());
+  const Value manifest(test::ManifestOf(good));
+  const Bytes data = test::DataOf(good);
+  const Array& tensors = *manifest.AsMap()->Find("tensors")->AsArray();
+  const auto index = [&](std::string_view name) -> std::string {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (*tensors[i].AsMap()->Find("name")->AsTextString() == name) return std::to_string(i);
+    }
+    return "";
+  };
+  const std::string head = index("head.weight"), norm = index("final_norm.weight"),
+                    q = index("layers.1.attn.q.weight"), embed = index("embed.weight");
+  struct Case {
+    Edits edits;
+    std::string code, field;
+  };
+  const std::vector<Case> cases = {
+      {{{{"config", "n_layers"}, 3}}, "MAP-MISSING", "tensors"},
+      {{{{"config", "n_layers"}, 1}}, "MAP-LAYER", "tensors[" + index("layers.1.attn.k.weight") + "].layer"},
+      {{{{"config", "n_layers"}, uint64_t{1} << 40}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.n_layers"},
+      {{{{"config", "hidden_size"}, 32}}, "MAP-SHAPE", "tensors[" + embed + "].shape"},
+      {{{{"config", "hidden_size"}, 0}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.hidden_size"},
+      {{{{"config", "n_heads"}, 0}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.n_heads"},
+      {{{{"config", "head_dim"}, 7}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.rope_dim"},
+      {{{{"config", "vocab_size"}, 300}, {{"config", "padded_vocab_size"}, 300}},
+       "CFG-VOCAB-SHAPE",
+       "tensors[" + embed + "].shape"},
+      {{{{"config", "tie_word_embeddings"}, false}}, "CFG-TIED", "tensors[" + head + "].alias_of"},
+      {{{{"config", "q_bias"}, true}}, "MAP-MISSING", "tensors"},
+      {{{{"config", "n_kv_heads"}, 4}},
+       "MAP-SHAPE",
+       "tensors[" + index("layers.0.attn.k.weight") + "].shape"},
+      {{{{"config", "schema"}, "slm.effective-config.v2"}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.schema"},
+      {{{{"config", "numeric_profile"}, "exact-v2"}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.numeric_profile"},
+      {{{{"config", "surprise"}, 1}}, "SLM-SCHEMA/SCHEMA-UNKNOWN-KEY", "config.surprise"},
+      {{{{"config", "activation"}, "gelu"}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.activation_form"},
+      {{{{"config", "norm_eps"}, F64(0)}, {{"config", "norm_eps_f32"}, F32(0)}},
+       "SLM-SCHEMA/SCHEMA-VALUE",
+       "config.norm_eps_f32"},
+      {{{{"config", "norm_eps"}, F64(HUGE_VAL)}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.norm_eps"},
+      {{{{"config", "rope_theta"}, F64(20000)}}, "CFG-ROPE", "config.rope_inv_freq"},
+      {{{{"config", "rope_theta"}, F64(-1)}}, "CFG-ROPE", "config.rope_theta"},
+      {{{{"config", "rope_factor"}, F64(2)}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.rope_factor"},
+      {{{{"config", "attention_scale"}, F64(0.25)}, {{"config", "attention_scale_f32"}, F32(0.25f)}},
+       "CFG-SHAPE",
+       "config.attention_scale"},
+      {{{{"config", "trained_context"}, 32}}, "CFG-ROPE", "config.trained_context"},
+      {{{{"config", "eos_token_ids"}, Array{5, 5}}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.eos_token_ids"},
+      {{{{"required_features"}, Array{}}}, "SLM-FEATURE", "tensors[" + embed + "].layout"},
+      {{{{"required_features"}, Array{"rows16", "rows16"}}}, "SLM-FEATURE", "required_features[1]"},
+      {{{{"family_profile", "version"}, 2}}, "SLM-VERSION", "family_profile.version"},
+      {{{{"family_profile", "family"}, "gemma"}}, "CFG-ARCHITECTURE", "family_profile.family"},
+      {{{{"tensors", q, "role"}, "attn.k.weight"}}, "SLM-SCHEMA", "tensors[" + q + "].role"},
+      {{{{"tensors", q, "layer"}, 0}}, "SLM-SCHEMA", "tensors[" + q + "].layer"},
+      {{{{"tensors", norm, "layer"}, 0}}, "SLM-SCHEMA", "tensors[" + norm + "].layer"},
+      {{{{"tensors", norm, "name"}, "final_nosm.weight"}}, "MAP-UNCONSUMED", "tensors[" + norm + "].name"},
+      {{{{"tensors", head, "alias_of"}, std::stoull(norm)}}, "SLM-ALIAS", "tensors[" + head + "].alias_of"},
+      {{{{"tensors", q, "source", "0", "dtype"}, "F16"}}, "SLM-LINEAGE", "tensors[" + q + "].source[0]"},
+      {{{{"tensors", q, "source", "0", "name"}, "x"}}, "SLM-LINEAGE", "tensors[" + q + "].source[0]"},
+      {{{{"tensors", q, "source", "0", "shape"}, Array{24, 32}}},
+       "SLM-LINEAGE",
+       "tensors[" + q + "].source[0]"},
+      {{{{"tensors", q, "source", "0", "end"}, 0}, {{"tensors", q, "source", "0", "begin"}, 0}},
+       "SLM-LINEAGE",
+       "tensors[" + q + "].source[0]"},
+      {{{{"tensors", q, "transforms", "0", "rows"}, 31}}, "SLM-LINEAGE", "tensors[" + q + "].transforms"},
+      {{{{"tensors", q, "transforms"}, Array{Map{{"op", "identity"}}}}},
+       "SLM-LINEAGE",
+       "tensors[" + q + "].transforms"},
+  };
+  RefusalBatch batch(directory);
+  for (const Case& bad_case : cases) {
+    Value edited = manifest;
+    for (const auto& [path, value] : bad_case.edits) edited = test::Edited(edited, path, &value);
+    const Bytes encoded = cbor::Encode(edited);
+    const Bytes bad = test::ForgeSlm(encoded, data);
+    const auto opened = Artifact::FromBytes(bad, Verify::kAllChunks);
+    const Error error = [&] {
+      if (!opened) return opened.error();
+      const auto checked = CheckModelArtifact(**opened);
+      EXPECT_FALSE(checked.has_value()) << bad_case.field;
+      return checked ? Error{} : checked.error();
+    }();
+    EXPECT_EQ(error.CodeText(), bad_case.code) << error.ToString();
+    EXPECT_EQ(error.field, bad_case.field) << error.ToString();
+    const uint64_t at = 192 + cbor::OffsetOf(encoded, error.field);
+    EXPECT_EQ(error.byte_offset, at);
+    batch.Add(bad, std::string(Info(error.code).name) + " at " + std::to_string(at));
+  }
+  batch.Check();
+}
+
+// Both readers compute the frequencies of every rope type by themselves, and agree.
+TEST(Convert, BothReadersAcceptEveryRopeType) {
+  for (const char* scaling :
+       {R"({"type":"linear","factor":2.0})", R"({"type":"dynamic","factor":3.0})",
+        R"({"type":"yarn","factor":4.0,"original_max_position_embeddings":16,"beta_fast":8})",
+        R"({"type":"yarn","factor":2.5,"truncate":false,"attention_factor":1.25})",
+        R"({"type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,)"
+        R"("original_max_position_embeddings":32})"}) {
+    const std::string directory = test::FreshDirectory("convert-rope");
+    test::TinySource tiny({.n_layers = 1});
+    tiny.config["rope_scaling"] = scaling;
+    const auto files = tiny.Files();
+    const auto made = Convert(SourceFromFiles(files), {}, directory + "/1.slm");
+    ASSERT_TRUE(made.has_value()) << made.error().ToString();
+    const auto artifact = Artifact::OpenFile(directory + "/1.slm", Verify::kAllChunks);
+    const auto checked = CheckModelArtifact(**artifact);
+    EXPECT_TRUE(checked.has_value()) << scaling << checked.error().ToString();
+    EXPECT_EQ(Inspect(directory + "/1.slm", directory + "/out"), 0)
+        << scaling << ReadFile(directory + "/out.err");
+  }
 }
 
 TEST(Convert, TextBlobsAndNodes) {

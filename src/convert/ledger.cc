@@ -129,9 +129,9 @@ class LedgerBuilder {
   Status AddExtra(const SourceTensor& tensor) {
     const std::optional<uint64_t> layer = LlamaLayerOf(tensor.name);
     if (layer && *layer >= config_.n_layers) {
-      return Fail(TensorError(ErrorCode::kMapLayer, tensor,
-                              "belongs to layer " + std::to_string(*layer) + ", the model has " +
-                                  std::to_string(config_.n_layers)));
+      return Fail(
+          TensorError(ErrorCode::kMapLayer, tensor,
+                      "belongs to a layer past the last, the model has " + std::to_string(config_.n_layers)));
     }
     if (IsLlamaRotaryBuffer(tensor.name)) {
       SLM_TRY(CheckRotaryBuffer(tensor));

@@ -46,6 +46,11 @@ TEST(Ledger, Map04LayerPastTheLast) {
   test::TinySource tiny;
   tiny.Add("model.layers.2.input_layernorm.weight", "F32", {24}, Bytes(96));
   EXPECT_EQ(Refusal(tiny).code, ErrorCode::kMapLayer);
+  for (const char* layer : {"4294967296", "18446744073709551616", "99999999999999999999"}) {
+    test::TinySource far;
+    far.Add(std::string("model.layers.") + layer + ".input_layernorm.weight", "F32", {24}, Bytes(96));
+    EXPECT_EQ(Refusal(far).code, ErrorCode::kMapLayer) << layer;
+  }
 }
 
 TEST(Ledger, Map04Transposed) {

@@ -18,17 +18,42 @@ Result<std::vector<std::pair<std::string, std::string>>> SpecialTokensOf(std::st
   return tokens;
 }
 
+namespace {
+
+// Absent is nothing; damaged is an error, never nothing.
+Result<std::optional<ByteSpan>> OptionalBlob(const Artifact& artifact, std::string_view kind) {
+  Result<ByteSpan> blob = artifact.Blob(kind);
+  if (blob) return std::optional<ByteSpan>(*blob);
+  if (blob.error().code == ErrorCode::kNotFound) return std::optional<ByteSpan>();
+  return Fail(std::move(blob).error());
+}
+
+// Every token must have a row of the embedding. Rows without a token are the publisher's padding.
+Status CheckVocabulary(const tokenizer::Tokenizer& tokenizer, uint64_t n_rows) {
+  if (tokenizer.vocab_size() <= n_rows) return {};
+  return Fail(
+      MakeError(ErrorCode::kCfgVocabShape, "the tokenizer has " + std::to_string(tokenizer.vocab_size()) +
+                                               " ids, the embedding " + std::to_string(n_rows) + " rows")
+          .Field("tokenizer-json"));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Candidate>> Candidate::Open(std::shared_ptr<const Artifact> artifact) {
   auto candidate = std::shared_ptr<Candidate>(new Candidate());
   candidate->artifact_ = artifact;
   SLM_ASSIGN(candidate->model_, Model::Load(artifact));
-  if (const auto text = artifact->Blob("tokenizer-json"); text.has_value()) {
+  SLM_ASSIGN(const std::optional<ByteSpan> text, OptionalBlob(*artifact, "tokenizer-json"));
+  if (text) {
     SLM_ASSIGN(candidate->tokenizer_, tokenizer::Tokenizer::FromJson(std::string(AsText(*text))));
+    SLM_TRY(CheckVocabulary(*candidate->tokenizer_, candidate->model_->config().vocab_size));
   }
-  if (const auto ir = artifact->Blob("template-ir"); ir.has_value()) {
+  SLM_ASSIGN(const std::optional<ByteSpan> ir, OptionalBlob(*artifact, "template-ir"));
+  if (ir) {
     SLM_ASSIGN(candidate->template_, chat::Template::Load(*ir));
   }
-  if (const auto config = artifact->Blob("tokenizer-config"); config.has_value()) {
+  SLM_ASSIGN(const std::optional<ByteSpan> config, OptionalBlob(*artifact, "tokenizer-config"));
+  if (config) {
     SLM_ASSIGN(candidate->special_tokens_, SpecialTokensOf(AsText(*config)));
   }
   return candidate;

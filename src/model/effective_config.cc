@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "codec/json.h"
-#include "codec/sha256.h"
 
 namespace slm {
 namespace {
@@ -237,6 +236,7 @@ Status CheckSizes(const EffectiveConfig& config) {
   if (config.n_layers > 4096 || config.n_heads > 65536 || config.head_dim > 65536) {
     return Fail(ValueError("n_layers", "at most 4096 layers, 65536 heads, 65536 dimensions a head"));
   }
+  if (config.max_positions > (uint64_t{1} << 24)) return Fail(ValueError("max_positions", "more than 2^24"));
   if (config.padded_vocab_size != config.vocab_size) {
     return Fail(ValueError("padded_vocab_size", "this family has no padded vocabulary"));
   }
@@ -246,8 +246,8 @@ Status CheckSizes(const EffectiveConfig& config) {
   if (config.rope.dim != config.head_dim || config.head_dim % 2 != 0) {
     return Fail(ValueError("rope_dim", "must be head_dim, which must be even"));
   }
-  if (static_cast<float>(config.norm_eps) != config.norm_eps_f32 || config.norm_eps < 0) {
-    return Fail(ValueError("norm_eps_f32", "is not norm_eps rounded, or is negative"));
+  if (static_cast<float>(config.norm_eps) != config.norm_eps_f32 || !(config.norm_eps_f32 > 0)) {
+    return Fail(ValueError("norm_eps_f32", "is not norm_eps rounded, or is not positive"));
   }
   if (static_cast<float>(config.attention_scale) != config.attention_scale_f32 ||
       !(config.attention_scale > 0)) {
@@ -368,10 +368,6 @@ std::string ConfigToJson(const EffectiveConfig& config) {
   }
   writer.EndObject();
   return writer.Take();
-}
-
-Hash256 ConfigHash(const EffectiveConfig& config) {
-  return Sha256Of(cbor::Encode(ConfigToCbor(config)));
 }
 
 }  // namespace slm

@@ -91,8 +91,6 @@ struct EffectiveConfig {
 [[nodiscard]] Result<EffectiveConfig> ConfigFromCbor(const cbor::Map& map);
 // The same map as JSON text, numbers readable; never hashed.
 [[nodiscard]] std::string ConfigToJson(const EffectiveConfig& config);
-// SHA-256 of the encoded map.
-[[nodiscard]] Hash256 ConfigHash(const EffectiveConfig& config);
 
 // The four columns of LVL-02 for one field of the CBOR form.
 struct FieldRecord {

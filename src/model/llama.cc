@@ -196,8 +196,11 @@ class Builder {
     SLM_ASSIGN(config().hidden_size, reader_.Size("hidden_size", "hidden_size", 4096));
     SLM_ASSIGN(config().intermediate_size, reader_.Size("intermediate_size", "intermediate_size", 11008));
     SLM_ASSIGN(config().n_layers, reader_.Size("num_hidden_layers", "n_layers", 32));
-    if (config().n_layers > 4096) return Fail(ShapeError("num_hidden_layers", "more than 4096 layers"));
+    if (config().n_layers > 4096) return Fail(ValueError("num_hidden_layers", "more than 4096 layers"));
     SLM_ASSIGN(config().max_positions, reader_.Size("max_position_embeddings", "max_positions", 2048));
+    if (config().max_positions > (uint64_t{1} << 24)) {
+      return Fail(ValueError("max_position_embeddings", "more than 2^24: positions are exact in float32"));
+    }
     SLM_ASSIGN(config().tie_word_embeddings,
                reader_.Flag("tie_word_embeddings", "tie_word_embeddings", false));
     SLM_ASSIGN(const bool attention_bias, reader_.Flag("attention_bias", "q_bias", false));
@@ -226,6 +229,11 @@ class Builder {
         .Field(key);
   }
 
+  // One value outside its range: REQUIRES the key to be declared, since every default is inside.
+  Error ValueError(std::string_view key, std::string message) {
+    return ErrorAt(ErrorCode::kCfgValue, kConfigFile, *reader_.Find(key), std::move(message));
+  }
+
   // Heads whose default comes from other fields: null and absent both give it.
   Result<uint64_t> SizeOr(std::string_view key, std::string_view field, uint64_t derived,
                           std::string_view how) {
@@ -237,6 +245,7 @@ class Builder {
 
   Status ReadHeads() {
     SLM_ASSIGN(config().n_heads, reader_.Size("num_attention_heads", "n_heads", 32));
+    if (config().n_heads > 65536) return Fail(ValueError("num_attention_heads", "more than 65536 heads"));
     if (config().hidden_size % config().n_heads != 0) {
       return Fail(ShapeError("num_attention_heads",
                              "does not divide hidden_size (the pinned source refuses it: "
@@ -247,11 +256,14 @@ class Builder {
                       "models/llama/configuration_llama.py:87: hidden_size / num_attention_heads"));
     SLM_ASSIGN(config().n_kv_heads, SizeOr("num_key_value_heads", "n_kv_heads", config().n_heads,
                                            "models/llama/configuration_llama.py:89: num_attention_heads"));
-    if (config().head_dim % 2 != 0)
-      return Fail(ShapeError("head_dim", "must be even: the source rotates pairs"));
-    if (config().n_heads > 65536 || config().head_dim > 65536) {
-      return Fail(ShapeError("num_attention_heads", "more than 65536 heads or dimensions of a head"));
-    }
+    const std::optional<json::Value> head_dim = reader_.Find("head_dim");
+    const bool declared = head_dim && !head_dim->is_null();
+    const auto head_error = [&](std::string message) {
+      return declared ? ValueError("head_dim", std::move(message))
+                      : ShapeError("num_attention_heads", "hidden_size / num_attention_heads, " + message);
+    };
+    if (config().head_dim % 2 != 0) return Fail(head_error("must be even: the source rotates pairs"));
+    if (config().head_dim > 65536) return Fail(head_error("more than 65536 dimensions of a head"));
     if (config().n_heads % config().n_kv_heads != 0) {
       return Fail(ShapeError("num_key_value_heads", "does not divide num_attention_heads"));
     }
@@ -286,8 +298,9 @@ class Builder {
     const std::optional<json::Value> value = reader_.Find("rms_norm_eps");
     if (value) {
       SLM_ASSIGN(config().norm_eps, llama::FloatOf(kConfigFile, *value));
-      if (!(config().norm_eps >= 0) || config().norm_eps > 1) {
-        return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, *value, "must be between 0 and 1"));
+      // Zero, in float32 too, would divide by zero for a zero vector.
+      if (!(static_cast<float>(config().norm_eps) > 0) || config().norm_eps > 1) {
+        return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, *value, "must be above 0, at most 1"));
       }
     }
     config().norm_eps_f32 = static_cast<float>(config().norm_eps);

@@ -62,7 +62,7 @@ struct TensorSpec {
 // Every tensor in execution order: embedding, layers, final norm, head.
 [[nodiscard]] std::vector<TensorSpec> LlamaTensors(const EffectiveConfig& config);
 
-// Of "model.layers.N...": N; nothing if the name is of another form.
+// Of "model.layers.N...": N, or 2^64 - 1 where N is larger; nothing if the name is of another form.
 [[nodiscard]] std::optional<uint64_t> LlamaLayerOf(std::string_view source_name);
 
 // True for the rotary buffers that old checkpoints carry

@@ -143,9 +143,13 @@ class RopeReader {
             "two values: " + Declared(kConfigFile, *outer) + " against " + Declared(kConfigFile, *inner)));
       }
     }
-    if (inner) return NumberOf(kConfigFile, *inner);
-    if (outer) return NumberOf(kConfigFile, *outer);
-    return kDefaultTheta;
+    const std::optional<json::Value> stated = inner ? inner : outer;
+    if (!stated) return kDefaultTheta;
+    SLM_ASSIGN(const double theta, NumberOf(kConfigFile, *stated));
+    if (!(theta >= 1 && theta <= 1e30)) {
+      return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, *stated, "must be between 1 and 1e30"));
+    }
+    return theta;
   }
 
   // For yarn and llama3: the key beside the dictionary wins in the source; here it must not differ.
@@ -193,7 +197,7 @@ class RopeReader {
     SLM_ASSIGN(const std::optional<double> value, Parameter(dictionary, key, /*null_is_absent=*/false));
     if (value && *value > 0) return *value;
     if (value) {
-      return Fail(ErrorAt(ErrorCode::kCfgRope, kConfigFile, *dictionary.Find(key), "must be positive"));
+      return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, *dictionary.Find(key), "must be positive"));
     }
     return Fail(ErrorAt(ErrorCode::kCfgMissing, kConfigFile, dictionary,
                         "the source needs " + std::string(key) + " for this rope type"));
@@ -216,9 +220,12 @@ class RopeReader {
     SLM_ASSIGN(const std::optional<double> slow, Parameter(dictionary, "beta_slow", true));
     rope.beta_fast = fast && *fast != 0 ? *fast : 32.0;  // `... or 32`: modeling_rope_utils.py:444
     rope.beta_slow = slow && *slow != 0 ? *slow : 1.0;
-    if (!(*rope.beta_fast > 0) || !(*rope.beta_slow > 0)) {
-      return Fail(
-          ErrorAt(ErrorCode::kCfgRope, kConfigFile, dictionary, "beta_fast and beta_slow must be positive"));
+    for (const auto& [key, number] : {std::pair<std::string_view, std::optional<double>>{"beta_fast", fast},
+                                      {"beta_slow", slow},
+                                      {"attention_factor", result->attention_factor}}) {
+      const bool is_default = key != "attention_factor" && number == 0.0;
+      if (!number || *number > 0 || is_default) continue;
+      return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, *dictionary.Find(key), "must be positive"));
     }
     rope.truncate = true;
     const std::optional<json::Value> truncate = dictionary.Find("truncate");

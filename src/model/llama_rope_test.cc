@@ -95,8 +95,16 @@ TEST(LlamaRope, RequiredParameters) {
                 "{\"type\"");
   ExpectRefused(R"(, "rope_scaling": {"type": "llama3", "factor": 8.0, "low_freq_factor": 1})",
                 ErrorCode::kCfgMissing, "rope_scaling", "{\"type\"");
-  ExpectRefused(R"(, "rope_scaling": {"type": "linear", "factor": 0})", ErrorCode::kCfgRope,
+  ExpectRefused(R"(, "rope_scaling": {"type": "linear", "factor": 0})", ErrorCode::kCfgValue,
                 "rope_scaling.factor", "0");
+  ExpectRefused(R"(, "rope_scaling": {"type": "linear", "factor": 1e999})", ErrorCode::kCfgValue,
+                "rope_scaling.factor", "1e999");
+  for (const char* key : {"beta_fast", "beta_slow", "attention_factor"}) {
+    ExpectRefused(std::string(R"(, "rope_scaling": {"type": "yarn", "factor": 2.0, ")") + key + R"(": -1.5})",
+                  ErrorCode::kCfgValue, std::string("rope_scaling.") + key, "-1.5");
+  }
+  ExpectRefused(R"(, "rope_parameters": {"rope_type": "default", "rope_theta": 0.0})", ErrorCode::kCfgValue,
+                "rope_parameters.rope_theta", "0.0");
   ExpectRefused(
       R"(, "rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4})",
       ErrorCode::kCfgRope, "rope_high_freq_factor", "{\"type\"");

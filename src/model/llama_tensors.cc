@@ -72,8 +72,8 @@ std::optional<uint64_t> LlamaLayerOf(std::string_view source_name) {
   if (dot == std::string_view::npos || dot == 0) return std::nullopt;
   uint64_t layer = 0;
   const auto [end, status] = std::from_chars(rest.data(), rest.data() + dot, layer);
-  if (status != std::errc() || end != rest.data() + dot || (dot > 1 && rest[0] == '0')) return std::nullopt;
-  return layer;
+  if (end != rest.data() + dot || (dot > 1 && rest[0] == '0')) return std::nullopt;
+  return status == std::errc() ? layer : UINT64_MAX;
 }
 
 bool IsLlamaRotaryBuffer(std::string_view source_name) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -192,7 +193,9 @@ TEST(LlamaConfig, G06Shapes) {
   ExpectRefused(With({{"num_attention_heads", "5"}, {"num_key_value_heads", "5"}}), ErrorCode::kCfgShape,
                 "num_attention_heads", "5");
   ExpectRefused(With({{"num_key_value_heads", "3"}}), ErrorCode::kCfgShape, "num_key_value_heads", "3");
-  ExpectRefused(With({{"head_dim", "7"}}), ErrorCode::kCfgShape, "head_dim", "7");
+  ExpectRefused(With({{"head_dim", "7"}}), ErrorCode::kCfgValue, "head_dim", "7");
+  ExpectRefused(With({{"num_attention_heads", "64"}, {"num_key_value_heads", "64"}}), ErrorCode::kCfgShape,
+                "num_attention_heads", "64");           // head_dim 1, derived
   const auto free = Build(With({{"head_dim", "24"}}));  // 4 * 24 != 64
   ASSERT_TRUE(free.has_value());
   EXPECT_EQ(free->config.head_dim, 24u);
@@ -211,6 +214,27 @@ TEST(LlamaConfig, TypesAsThePinnedSourceDemands) {
   ExpectRefused(With({{"dtype", R"("float64")"}}), ErrorCode::kCfgDtype, "dtype", "\"float64\"");
   ExpectRefused(With({{"dtype", R"("float32")"}, {"torch_dtype", R"("bfloat16")"}}), ErrorCode::kCfgDtype,
                 "torch_dtype", "\"bfloat16\"");
+}
+
+TEST(LlamaConfig, AbsurdValuesAreNamed) {
+  for (const char* key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "head_dim", "max_position_embeddings"}) {
+    for (const char* value :
+         {"0", "-1", "1099511627776", "18446744073709551616", "99999999999999999999999999"}) {
+      ExpectRefused(With({{key, value}}), ErrorCode::kCfgValue, key, value);
+    }
+  }
+  ExpectRefused(With({{"num_hidden_layers", "4097"}}), ErrorCode::kCfgValue, "num_hidden_layers", "4097");
+  ExpectRefused(With({{"max_position_embeddings", "16777217"}}), ErrorCode::kCfgValue,
+                "max_position_embeddings", "16777217");
+  ExpectRefused(With({{"head_dim", "65538"}}), ErrorCode::kCfgValue, "head_dim", "65538");
+  for (const char* value : {"0.0", "-1e-5", "1e-60", "1.5", "1e999"}) {
+    ExpectRefused(With({{"rms_norm_eps", value}}), ErrorCode::kCfgValue, "rms_norm_eps", value);
+  }
+  for (const char* value : {"0", "-1", "0.5", "1e31", "1e999"}) {
+    ExpectRefused(With({{"rope_theta", value}}), ErrorCode::kCfgValue, "rope_theta", value);
+  }
 }
 
 TEST(LlamaConfig, EosSetOfGenerationConfig) {
@@ -279,6 +303,36 @@ TEST(LlamaConfig, GenerationConfigIsClosed) {
   EXPECT_EQ(Build(Base(), &unknown).error().code, ErrorCode::kCfgUnclassified);
 }
 
+// CFG-02, fault kind 2, for generation_config.json: each key changes what is built, or is recorded with a
+// reason, or stops.
+TEST(LlamaConfig, Cfg02EveryKeyOfGenerationConfigIsAccountedFor) {
+  const Members one_eos = {{"eos_token_id", "2"}};
+  const auto base = Build(Base(), &one_eos);
+  ASSERT_TRUE(base.has_value());
+  for (const auto& [key, rule] : FamilyProfile::Llama().generation_keys()) {
+    Members generation = one_eos;
+    const bool is_token = key.ends_with("_token_id");
+    generation[key] = is_token ? "7" : "[1, {\"x\": null}]";
+    const auto built = Build(Base(), &generation);
+    if (!built) {
+      EXPECT_TRUE(rule.key_class == KeyRule::Class::kConsumed || rule.values.has_value()) << key;
+      EXPECT_EQ(built.error().field, key);
+      continue;
+    }
+    const bool recorded =
+        std::any_of(built->ignored.begin(), built->ignored.end(),
+                    [&](const IgnoredKey& row) { return row.key == key && !row.reason.empty(); }) ||
+        std::any_of(built->sampling.begin(), built->sampling.end(), [&](const SamplingDeclaration& row) {
+          return row.key == "generation_config.json:" + key;
+        });
+    const bool stated =
+        std::any_of(built->records.begin(), built->records.end(), [&](const FieldRecord& row) {
+          return (row.publisher + row.undefined).find("generation_config.json: " + key) != std::string::npos;
+        });
+    EXPECT_TRUE(!(built->config == base->config) || recorded || stated) << key;
+  }
+}
+
 // LVL-02: columns differ where the publisher, the source and our choice differ.
 TEST(LlamaConfig, Lvl02FourColumns) {
   const Members generation = {{"eos_token_id", "[2, 7]"}};
@@ -314,6 +368,8 @@ TEST(LlamaTensorsTest, NamesAndOrder) {
   EXPECT_EQ(specs.back().name, "head.weight");
   EXPECT_EQ(specs.back().alias_of, 0u);
   EXPECT_EQ(LlamaLayerOf("model.layers.12.mlp.up_proj.weight"), 12u);
+  EXPECT_EQ(LlamaLayerOf("model.layers.4294967296.x"), uint64_t{1} << 32);
+  EXPECT_EQ(LlamaLayerOf("model.layers.99999999999999999999.x"), UINT64_MAX);
   EXPECT_FALSE(LlamaLayerOf("model.layers.012.x").has_value());
   EXPECT_FALSE(LlamaLayerOf("model.layers.x.y").has_value());
   EXPECT_TRUE(IsLlamaRotaryBuffer("model.layers.3.self_attn.rotary_emb.inv_freq"));

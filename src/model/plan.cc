@@ -5,8 +5,9 @@
 namespace slm {
 namespace {
 
-// Bounds that keep every product of sizes below far under 2^63.
-constexpr uint64_t kMaxWidth = uint64_t{1} << 24;
+// The bounds of the configuration (docs/spec/family-llama.md): every product of two is far under 2^63.
+constexpr uint64_t kMaxWidth = uint64_t{1} << 28;
+constexpr uint64_t kMaxPositions = uint64_t{1} << 24;  // exact in float32
 constexpr uint64_t kMaxLayers = 4096;
 
 Status CheckSize(uint64_t value, uint64_t limit, std::string_view field) {
@@ -30,7 +31,7 @@ Status CheckConfig(const EffectiveConfig& config) {
   SLM_TRY(CheckSize(config.n_heads, 1u << 16, "n_heads"));
   SLM_TRY(CheckSize(config.n_kv_heads, config.n_heads, "n_kv_heads"));
   SLM_TRY(CheckSize(config.head_dim, 1u << 16, "head_dim"));
-  SLM_TRY(CheckSize(config.max_positions, kMaxWidth, "max_positions"));
+  SLM_TRY(CheckSize(config.max_positions, kMaxPositions, "max_positions"));
   SLM_TRY(CheckSize(config.n_heads * config.head_dim, kMaxWidth, "n_heads"));
   if (config.padded_vocab_size != config.vocab_size) {
     return Fail(MakeError(ErrorCode::kCfgShape, "padded_vocab_size must equal vocab_size")

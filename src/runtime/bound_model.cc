@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "model/artifact_check.h"
 
 namespace slm {
 namespace {
@@ -59,6 +60,7 @@ Result<std::span<const float>> Model::BindVector(const TensorLookup& lookup, con
   const size_t n = view.shape[0];
   if (view.dtype == DType::kF32)
     return std::span<const float>(reinterpret_cast<const float*>(view.bytes.data()), n);
+  if (check_) SLM_TRY(check_(need.name));
   std::vector<float>& wide = widened_.emplace_back(n);
   ops::CopyRow({view.bytes.data(), TypeOf(view.dtype), false, 1, n}, 0, wide);
   return std::span<const float>(wide);
@@ -82,25 +84,38 @@ Status Model::Bind(const TensorLookup& lookup) {
   return {};
 }
 
+Status Model::CheckStep(size_t index) const {
+  if (!check_ || checked_[index].load(std::memory_order_relaxed)) return {};
+  const Step& step = plan_.steps[index];
+  if (!step.weight.empty()) SLM_TRY(check_(step.weight));
+  if (!step.bias.empty()) SLM_TRY(check_(step.bias));
+  checked_[index].store(true, std::memory_order_relaxed);
+  return {};
+}
+
 Result<std::shared_ptr<const Model>> Model::Create(EffectiveConfig config, const TensorLookup& lookup,
-                                                   std::shared_ptr<const void> keep_alive) {
+                                                   std::shared_ptr<const void> keep_alive,
+                                                   TensorCheck check) {
   std::shared_ptr<Model> model(new Model());
   SLM_ASSIGN(model->plan_, BuildPlan(config));
   model->config_ = std::move(config);
   model->keep_alive_ = std::move(keep_alive);
+  model->check_ = std::move(check);
+  model->checked_ = std::vector<std::atomic<bool>>(model->plan_.steps.size());
   SLM_TRY(model->Bind(lookup));
   return std::shared_ptr<const Model>(std::move(model));
 }
 
 Result<std::shared_ptr<const Model>> Model::Load(std::shared_ptr<const Artifact> artifact) {
-  SLM_ASSIGN(EffectiveConfig config, ConfigFromCbor(artifact->config()));
+  SLM_ASSIGN(EffectiveConfig config, CheckModelArtifact(*artifact));
   const Artifact& file = *artifact;
   const TensorLookup lookup = [&file](std::string_view name) -> std::optional<TensorView> {
     const TensorEntry* entry = file.Find(name);
     if (entry == nullptr) return std::nullopt;
     return TensorView{file.TensorBytes(*entry), entry->dtype, entry->shape, entry->layout};
   };
-  return Create(std::move(config), lookup, std::move(artifact));
+  TensorCheck check = [&file](std::string_view name) { return file.VerifyTensor(*file.Find(name)); };
+  return Create(std::move(config), lookup, std::move(artifact), std::move(check));
 }
 
 }  // namespace slm

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/session.h"
 #include "runtime/test_model.h"
 
 namespace slm {
@@ -70,6 +71,35 @@ TEST(BoundModel, RefusesWhatDoesNotFit) {  // MAP-04
   weights = Random(Config(), 1);
   weights.config = config;
   ExpectRefused(std::move(weights), ErrorCode::kMapMissing, "layers.0.attn.o.bias");
+}
+
+TEST(BoundModel, NothingIsReadBeforeItsCheck) {  // no byte outside the hashed set
+  const auto weights = std::make_shared<const Weights>(Random(Config(), 1));
+  std::map<std::string, int, std::less<>> calls;
+  std::string_view refused = "layers.1.mlp.up.weight";
+  const TensorCheck check = [&](std::string_view name) -> Status {
+    ++calls[std::string(name)];
+    if (name == refused) return Fail(MakeError(ErrorCode::kSlmChunk, "differs").Field(name));
+    return {};
+  };
+  const auto model = Model::Create(weights->config, testing_model::Lookup(*weights), weights, check);
+  ASSERT_TRUE(model.has_value());
+  EXPECT_TRUE(calls.empty());
+  const std::vector<uint32_t> ids = {1, 2, 3};
+  const auto run = [&] {
+    const auto session = Session::Create(*model, {});
+    return (*session)->Prefill(ids, LogitRows::kLast, nullptr, nullptr);
+  };
+  const Status status = run();
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, ErrorCode::kSlmChunk);
+  EXPECT_EQ(status.error().field, refused);
+  EXPECT_FALSE(calls.contains("layers.2.attn.q.weight"));  // nothing behind it was touched
+  refused = "";
+  EXPECT_TRUE(run().has_value());
+  EXPECT_TRUE(run().has_value());
+  EXPECT_EQ(calls.size(), weights->tensors.size());  // every tensor of the plan, and each only once
+  for (const auto& [name, count] : calls) EXPECT_EQ(count, name == "layers.1.mlp.up.weight" ? 2 : 1) << name;
 }
 
 TEST(BoundModel, RefusesMisalignedTensors) {

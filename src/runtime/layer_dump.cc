@@ -1,4 +1,5 @@
-// Writes small models with all observations of a run as JSON, for independent/exact_v1_test.py.
+// Writes small models with all observations of a run as JSON, for independent/exact_v1_test.py
+// (OPS-07: a layer's bits from the written profile alone).
 // Usage: slm_layer_dump OUT.json
 #include <cstdio>
 #include <cstring>

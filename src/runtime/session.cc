@@ -163,6 +163,7 @@ Status Session::RunChunk(const Chunk& chunk) {
   Buffer(Slot::kScores).resize(plan.n_heads * PackedSize(chunk.first, chunk.n()));
   Buffer(Slot::kLogits).resize((chunk.n() - chunk.logit_row) * plan.vocab_size);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    SLM_TRY(model_->CheckStep(i));
     SLM_TRY(RunStep(plan.steps[i], model_->bound_steps()[i], chunk));
   }
   return {};

@@ -1,6 +1,7 @@
 #include "slm_file/artifact.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "codec/sha256.h"
@@ -40,7 +41,8 @@ class MappedArtifact : public Artifact {
       : source_(std::move(source)),
         header_(header),
         manifest_(std::move(manifest)),
-        root_(ArtifactRoot(source_->bytes())) {
+        root_(ArtifactRoot(source_->bytes())),
+        verified_(header.table_size / sizeof(Hash256)) {
     config_ = *config;
   }
 
@@ -63,7 +65,9 @@ class MappedArtifact : public Artifact {
 
   [[nodiscard]] Result<ByteSpan> Blob(std::string_view kind) const override {
     for (const BlobEntry& blob : manifest_.blobs) {
-      if (blob.kind == kind) return file().subspan(blob.offset, blob.size);
+      if (blob.kind != kind) continue;
+      SLM_TRY(CheckHash(blob));
+      return file().subspan(blob.offset, blob.size);
     }
     return Fail(
         MakeError(ErrorCode::kNotFound, "the artifact has no blob of kind " + std::string(kind)).Field(kind));
@@ -72,17 +76,26 @@ class MappedArtifact : public Artifact {
   [[nodiscard]] ByteSpan file() const override { return source_->bytes(); }
   [[nodiscard]] uint64_t data_offset() const override { return header_.data_offset; }
 
+  [[nodiscard]] Status VerifyTensor(const TensorEntry& entry) const override {
+    const uint64_t end = entry.offset + entry.size - header_.data_offset;
+    for (uint64_t chunk = (entry.offset - header_.data_offset) / kSlmChunkSize; chunk * kSlmChunkSize < end;
+         ++chunk) {
+      if (verified_[chunk].load(std::memory_order_relaxed)) continue;
+      Status status = VerifyChunk(chunk);
+      if (!status) return Fail(std::move(status).error().Field(entry.name));
+    }
+    return {};
+  }
+
   [[nodiscard]] Status VerifyAll() const override {
-    SLM_TRY(VerifyChunks());
+    for (uint64_t chunk = 0; chunk < verified_.size(); ++chunk) {
+      SLM_TRY(VerifyChunk(chunk));
+    }
     uint64_t previous_end = header_.data_offset;
     for (const BlobEntry& blob : manifest_.regions) {
       SLM_TRY(CheckZeros(file(), previous_end, blob.offset, "data region"));
       previous_end = blob.offset + blob.size;
-      if (Sha256Of(file().subspan(blob.offset, blob.size)) == blob.sha256) continue;
-      return Fail(MakeError(ErrorCode::kSlmBlobHash,
-                            "the hash of a blob (" + blob.kind + ") differs from the manifest")
-                      .At(blob.offset)
-                      .Field(NameOf(blob)));
+      SLM_TRY(CheckHash(blob));
     }
     for (const TensorEntry& entry : manifest_.tensors) {
       SLM_TRY(CheckFill(entry));
@@ -98,22 +111,32 @@ class MappedArtifact : public Artifact {
     return blob.kind;
   }
 
-  [[nodiscard]] Status VerifyChunks() const {
+  [[nodiscard]] Status CheckHash(const BlobEntry& blob) const {
+    if (Sha256Of(file().subspan(blob.offset, blob.size)) == blob.sha256) return {};
+    return Fail(
+        MakeError(ErrorCode::kSlmBlobHash, "the hash of a blob (" + blob.kind + ") differs from the manifest")
+            .At(blob.offset)
+            .Field(NameOf(blob)));
+  }
+
+  // Hashes one chunk, whatever was found before, and notes that it is as the table says.
+  [[nodiscard]] Status VerifyChunk(uint64_t chunk) const {
     const ByteSpan data = file().subspan(header_.data_offset, header_.data_size);
     const ByteSpan table = file().subspan(header_.table_offset, header_.table_size);
-    for (uint64_t chunk = 0; chunk * kSlmChunkSize < data.size(); ++chunk) {
-      const uint64_t begin = chunk * kSlmChunkSize;
-      const uint64_t size = std::min<uint64_t>(kSlmChunkSize, data.size() - begin);
-      const Hash256 hash = Sha256Of(data.subspan(begin, size));
-      if (std::equal(hash.begin(), hash.end(), table.begin() + static_cast<ptrdiff_t>(32 * chunk))) continue;
-      return Fail(MakeError(ErrorCode::kSlmChunk, "chunk " + std::to_string(chunk) + ", bytes " +
-                                                      std::to_string(header_.data_offset + begin) + " to " +
-                                                      std::to_string(header_.data_offset + begin + size - 1) +
-                                                      ", differs from its hash")
-                      .At(header_.data_offset + begin)
-                      .Field("chunk " + std::to_string(chunk)));
+    const uint64_t begin = chunk * kSlmChunkSize;
+    const uint64_t size = std::min<uint64_t>(kSlmChunkSize, data.size() - begin);
+    const Hash256 hash = Sha256Of(data.subspan(begin, size));
+    if (std::equal(hash.begin(), hash.end(),
+                   table.begin() + static_cast<ptrdiff_t>(sizeof(Hash256) * chunk))) {
+      verified_[chunk].store(true, std::memory_order_relaxed);
+      return {};
     }
-    return {};
+    return Fail(MakeError(ErrorCode::kSlmChunk, "chunk " + std::to_string(chunk) + ", bytes " +
+                                                    std::to_string(header_.data_offset + begin) + " to " +
+                                                    std::to_string(header_.data_offset + begin + size - 1) +
+                                                    ", differs from its hash")
+                    .At(header_.data_offset + begin)
+                    .Field("chunk " + std::to_string(chunk)));
   }
 
   // The lanes of the last group that hold no row are zero.
@@ -137,6 +160,8 @@ class MappedArtifact : public Artifact {
   Manifest manifest_;
   cbor::Map config_;
   Hash256 root_;
+  mutable std::vector<std::atomic<bool>>
+      verified_;  // of each chunk; relaxed: a chunk hashed twice is no harm
 };
 
 }  // namespace

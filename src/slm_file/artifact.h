@@ -73,7 +73,7 @@ struct BlobEntry {
 // How much of the file is read while opening.
 enum class Verify : uint8_t {
   kAllChunks,   // every byte: chunk and blob hashes, zero padding, zero fill of the last row group
-  kHeaderOnly,  // header, manifest, chunk table, and the zeros between them; the data not at all
+  kHeaderOnly,  // header, manifest, chunk table, and the zeros between them; data is hashed when first used
 };
 
 // Read access to the bytes of an artifact, kept alive by it (owned buffer, file mapping).
@@ -101,8 +101,13 @@ class Artifact {
   [[nodiscard]] virtual const std::vector<TensorEntry>& tensors() const = 0;       // sorted by name
   [[nodiscard]] virtual const std::vector<BlobEntry>& blobs() const = 0;           // in order of offset
   [[nodiscard]] virtual const TensorEntry* Find(std::string_view name) const = 0;  // null if absent
+  // Not verified: after kHeaderOnly, call VerifyTensor before the first use.
   [[nodiscard]] virtual ByteSpan TensorBytes(const TensorEntry& entry) const = 0;
-  // Error NOT-FOUND (field = kind) if the artifact has no such blob.
+  // Hashes the chunks that hold the tensor, each once in the life of this object, so that no byte
+  // outside the hashed set is used. Error SLM-CHUNK, with the tensor's name in `field`. Any thread.
+  [[nodiscard]] virtual Status VerifyTensor(const TensorEntry& entry) const = 0;
+  // Bytes that equal the manifest's hash. Errors NOT-FOUND (field = kind) if the artifact has no such
+  // blob, SLM-BLOB-HASH.
   [[nodiscard]] virtual Result<ByteSpan> Blob(std::string_view kind) const = 0;
   [[nodiscard]] virtual ByteSpan file() const = 0;  // the whole file
   [[nodiscard]] virtual uint64_t data_offset() const = 0;

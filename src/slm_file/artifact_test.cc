@@ -187,7 +187,17 @@ TEST_F(ArtifactTest, J09Chunk) {
   EXPECT_EQ(error.code, ErrorCode::kSlmChunk);
   EXPECT_EQ(error.field, "chunk 0");
   EXPECT_EQ(error.byte_offset, data);
-  EXPECT_TRUE(Artifact::FromBytes(file, Verify::kHeaderOnly).has_value());
+  // A file that was only mapped is caught when the bytes are first used.
+  const auto mapped = Artifact::FromBytes(file, Verify::kHeaderOnly);
+  ASSERT_TRUE(mapped.has_value());
+  const Status used = (*mapped)->VerifyTensor(*(*mapped)->Find("m"));
+  ASSERT_FALSE(used.has_value());
+  EXPECT_EQ(used.error().code, ErrorCode::kSlmChunk);
+  EXPECT_EQ(used.error().field, "m");
+  EXPECT_EQ(used.error().byte_offset, data);
+  EXPECT_EQ((*mapped)->Blob("tokenizer-json").error().code, ErrorCode::kSlmBlobHash);
+  const auto good = Artifact::FromBytes(file_, Verify::kHeaderOnly);
+  EXPECT_TRUE((*good)->VerifyTensor(*(*good)->Find("m")).has_value());
 }
 
 // Three chunks of text, no two alike.
@@ -300,7 +310,11 @@ TEST_F(ArtifactTest, FeaturesAndSchema) {
   EXPECT_EQ(Edit({"quant_profiles"}, Array{Map{}}).code, ErrorCode::kSlmFeature);
   EXPECT_EQ(Edit({"tensors", "1", "dtype"}, "q4").code, ErrorCode::kSlmFeature);
   EXPECT_EQ(Edit({"schema"}, "slm.manifest.v2").code, ErrorCode::kSlmSchema);
+  EXPECT_EQ(Edit({"required_features"}, Array{}).field, "tensors[0].layout");  // used, and not named
+  EXPECT_EQ(Edit({"required_features"}, Array{"rows16", "rows16"}).field, "required_features[1]");
   EXPECT_EQ(Edit({"surprise"}, 1).CodeText(), "SLM-SCHEMA/SCHEMA-UNKNOWN-KEY");
+  // The offset is that of the item in the file: "f32" of tensors[2] in the page's own bytes.
+  EXPECT_EQ(Edit({"tensors", "2", "dtype"}, "f99").byte_offset, 0x03b1u);
   EXPECT_EQ(Edit({"tensors", "1", "surprise"}, 1).field, "tensors[1].surprise");
   EXPECT_EQ(Edit({"license"}, Value()).CodeText(), "SLM-SCHEMA/SCHEMA-NULL");
   EXPECT_EQ(Remove({"license"}).CodeText(), "SLM-SCHEMA/SCHEMA-MISSING");

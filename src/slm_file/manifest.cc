@@ -19,20 +19,11 @@ constexpr std::array<std::string_view, 10> kBlobKinds = {
 constexpr std::array<std::string_view, 1> kFeatures = {"rows16"};
 
 Error SchemaError(std::string field, std::string message) {
-  return MakeError(ErrorCode::kSlmSchema, field + ": " + std::move(message)).At(kSlmHeaderSize).Field(field);
+  return MakeError(ErrorCode::kSlmSchema, field + ": " + std::move(message)).Field(field);
 }
 
 Error RuleError(ErrorCode code, std::string field, std::string message) {
-  return MakeError(code, field + ": " + std::move(message)).At(kSlmHeaderSize).Field(field);
-}
-
-// Puts a schema error of cbor::Reader under SLM-SCHEMA.
-Error Wrap(Error inner) {
-  if (inner.code < ErrorCode::kSchemaUnknownKey || inner.code > ErrorCode::kSchemaValue) return inner;
-  inner.cause = inner.code;
-  inner.code = ErrorCode::kSlmSchema;
-  inner.byte_offset = kSlmHeaderSize;
-  return inner;
+  return MakeError(code, field + ": " + std::move(message)).Field(field);
 }
 
 std::string Indexed(std::string_view list, size_t index) {
@@ -73,10 +64,10 @@ class Decoder {
       return Fail(std::move(error));
     }
     const cbor::Map* map = value->AsMap();
-    if (map == nullptr) return Fail(SchemaError("manifest", "must be a map"));
+    if (map == nullptr) return Fail(ManifestError(SchemaError("manifest", "must be a map"), bytes));
     manifest_.map = *map;
     Status status = ReadTop(manifest_.map);
-    if (!status) return Fail(Wrap(std::move(status).error()));
+    if (!status) return Fail(ManifestError(std::move(status).error(), bytes));
     return std::move(manifest_);
   }
 
@@ -119,7 +110,26 @@ class Decoder {
       SLM_TRY(CheckSourceTensor(*row, Indexed("omitted", i), /*with_reason=*/true));
     }
     SLM_TRY(reader.Finish());
-    return CheckReferences();
+    SLM_TRY(CheckReferences());
+    return CheckFeatureUse(*features);
+  }
+
+  // A feature stands in the list where, and only where, the file uses it, once.
+  Status CheckFeatureUse(const cbor::Array& features) {
+    const auto* const user =
+        std::find_if(manifest_.tensors.data(), manifest_.tensors.data() + manifest_.tensors.size(),
+                     [](const TensorEntry& entry) { return entry.layout == Layout::kRows16; });
+    const auto index = static_cast<size_t>(user - manifest_.tensors.data());
+    const bool used = index < manifest_.tensors.size();
+    if (used && features.empty()) {
+      return Fail(RuleError(ErrorCode::kSlmFeature, Indexed("tensors", index) + ".layout",
+                            "layout rows16 is used, but required_features does not name it"));
+    }
+    if (features.size() > (used ? 1 : 0)) {
+      return Fail(RuleError(ErrorCode::kSlmFeature, Indexed("required_features", features.size() - 1),
+                            "named twice, or not used by any tensor"));
+    }
+    return {};
   }
 
   Status CheckFeatures(const cbor::Array& features) {
@@ -490,6 +500,15 @@ std::optional<uint64_t> StoredSize(const std::vector<uint64_t>& shape, Layout la
     size = *product;
   }
   return size;
+}
+
+Error ManifestError(Error error, ByteSpan manifest) {
+  if (error.code >= ErrorCode::kSchemaUnknownKey && error.code <= ErrorCode::kSchemaValue) {
+    error.cause = error.code;
+    error.code = ErrorCode::kSlmSchema;
+  }
+  error.byte_offset = kSlmHeaderSize + cbor::OffsetOf(manifest, error.field);
+  return error;
 }
 
 Result<Manifest> DecodeManifest(ByteSpan bytes, const FileHeader& header) {

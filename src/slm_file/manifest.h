@@ -29,8 +29,12 @@ struct Manifest {
 
 // Errors: SLM-MANIFEST-P0/<code> with the byte offset, SLM-SCHEMA/<code> with the field, SLM-FEATURE,
 // SLM-EXT, SLM-RANGE, SLM-ALIGN, SLM-BLOB-OVERLAP, SLM-LAYOUT, SLM-TENSOR-SIZE, SLM-ALIAS, SLM-DUP,
-// SLM-LINEAGE, SLM-BLOB-ORPHAN.
+// SLM-LINEAGE, SLM-BLOB-ORPHAN, each at the item's byte offset in the file.
 [[nodiscard]] Result<Manifest> DecodeManifest(ByteSpan bytes, const FileHeader& header);
+
+// `error` of a check of the manifest's values: SCHEMA-* goes under SLM-SCHEMA, and the byte offset
+// becomes that of the item that `error.field` names ("tensors[3].layer"), in the file.
+[[nodiscard]] Error ManifestError(Error error, ByteSpan manifest);
 
 // Bytes of a tensor as stored. Nothing on overflow or for an impossible shape.
 [[nodiscard]] std::optional<uint64_t> StoredSize(const std::vector<uint64_t>& shape, Layout layout,

@@ -4,13 +4,15 @@ hash from all, for each model. Then a build that lets the compiler contract prod
 multiply-adds must give another hash, else this test could not fail (OPS-05).
 
 Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a ... MODEL ...
-       [--prompts N] [--two] [--jobs N]
+       [--prompts N] [--two] [--jobs N] [--code]
 MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider
-instruction set, for models that take long. Exit 77: a compiler is missing (not-run).
+instruction set, for models that take long. --code: compiles for x86-64-v4 as well, even where that
+cannot run, and requires that no fused multiply-add is in the code. Exit 77: a compiler is missing (not-run).
 """
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +79,35 @@ def plan(options: argparse.Namespace) -> tuple[list[Build], Build]:
     return builds, Build(options.cxx[-1], ("-O2", "-march=x86-64-v3", "-ffp-contract=fast"))
 
 
+FUSED = re.compile(r"\sv?fn?m(?:add|sub|addsub|subadd)\d*[sp][sd]\b")
+
+
+def fused(build: Build, options: argparse.Namespace) -> list[str]:
+    """Fused multiply-adds in the code of this build, which need not run here."""
+    out = Path(options.work) / f"{build.file}.o"
+    command = [build.compiler, "-std=c++23", "-fno-exceptions", "-fno-rtti", *build.flags, f"-I{options.source}/src",
+               "-c", f"{options.source}/tests/bits/slm_bits.cc", "-o", str(out)]
+    subprocess.run(command, check=True)
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", str(out)], capture_output=True, text=True, check=True)
+    return [line for line in listing.stdout.splitlines() if FUSED.search(line)]
+
+
+def check_code(options: argparse.Namespace) -> int:
+    """-march=x86-64-v4 by disassembly, for machines that cannot run it: a compiler that contracted nothing for v4
+    has written no fused multiply-add. The same with contraction must hold some, else nothing was looked for."""
+    failures = 0
+    for compiler in options.cxx:
+        found = fused(Build(compiler, ("-O3", "-march=x86-64-v4", "-ffp-contract=off")), options)
+        failures += bool(found)
+        print(f"{compiler} -O3 -march=x86-64-v4: {len(found)} fused multiply-adds in the code"
+              + (f", first {found[0].strip()}" if found else ""))
+    found = fused(Build(options.cxx[-1], ("-O3", "-march=x86-64-v4", "-ffp-contract=fast")), options)
+    failures += not found
+    print(f"{options.cxx[-1]} -O3 -march=x86-64-v4 -ffp-contract=fast: {len(found)} fused multiply-adds, as it must"
+          if found else "no fused multiply-add where contraction is allowed: this check could not fail")
+    return failures
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -87,6 +118,7 @@ def main() -> int:
     parser.add_argument("--prompts", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--two", action="store_true")
+    parser.add_argument("--code", action="store_true", help="also look at the code of -march=x86-64-v4")
     parser.add_argument("model", nargs="+")
     options = parser.parse_args()
     for compiler in options.cxx:
@@ -101,7 +133,7 @@ def main() -> int:
     except RuntimeError as error:
         print(error)
         return 1
-    failures = 0
+    failures = check_code(options) if options.code else 0
     for model in options.model:
         wanted = results[0][model]
         for build, result in zip(builds, results):
