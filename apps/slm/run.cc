@@ -4,11 +4,14 @@
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "apps/slm/sampling_args.h"
 #include "base/utf8.h"
 #include "codec/sha256.h"
 #include "evidence/candidate.h"
 #include "evidence/receipt.h"
+#include "evidence/sampling_record.h"
 #include "runtime/generate.h"
+#include "runtime/text_output.h"
 
 namespace slm::app {
 namespace {
@@ -27,14 +30,19 @@ struct RunArgs {
   bool record = false;
   bool chat = false;
   bool ignore_eos = false;
-  double temperature = 0;
+  bool trace = false;
+  SamplingArgs sampling;
+  std::vector<std::string> stop;
 };
 
 // One request: a prompt and how to go on from it.
 struct Request {
   evidence::CaseSpec spec;
   std::vector<uint32_t> stop_ids;
+  std::vector<std::string> stop;
+  SamplingOptions sampling;
   LogitRows logits = LogitRows::kNone;
+  bool trace = false;
 };
 
 struct Answer {
@@ -42,7 +50,8 @@ struct Answer {
   slm::Generation generation;
   std::vector<float> step_logits;  // [tokens][vocab]; only when recording
   std::string raw;                 // bytes of the new tokens, nothing skipped
-  std::string visible;             // special tokens skipped
+  std::string visible;             // special tokens skipped, cut off at a stop string
+  std::vector<std::string> trace;  // JSON of each token's choice
   Hash256 kv_sha256{};
   uint64_t n_vocab = 0;
   std::vector<std::string> warnings;  // what a reader of the output should know
@@ -52,34 +61,34 @@ std::unexpected<Error> BadRecord(const json::Value& at, std::string message, std
   return Fail(MakeError(ErrorCode::kCaseSchema, std::move(message)).At(at.byte_offset()).Field(field));
 }
 
-// Sampling and stop strings come with the sampler; asking for them must never give greedy text instead.
-Status RefuseSampler(const json::Value& record) {
-  if (const auto sampling = record.Find("sampling")) {
-    if (!sampling->is_object()) return BadRecord(*sampling, "sampling is an object", "sampling");
-    for (json::Value member : sampling->children()) {
-      if (member.key() == "temperature") {
-        const auto value = member.is_number() ? member.AsDouble() : std::nullopt;
-        if (!value || *value < 0)
-          return BadRecord(member, "temperature is a number from 0", "sampling.temperature");
-        if (*value == 0) continue;
-      }
-      return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
-                      .At(member.byte_offset())
-                      .Field("sampling." + std::string(member.key())));
-    }
+Result<std::vector<std::string>> ParseStop(const json::Value& value) {
+  std::vector<std::string> stop;
+  if (value.is_string()) {
+    stop.emplace_back(value.string());
+    return stop;
   }
-  if (const auto stop = record.Find("stop")) {
-    return Fail(MakeError(ErrorCode::kUnsupported, "this version has no stop strings; use stop_ids")
-                    .At(stop->byte_offset())
-                    .Field("stop"));
+  if (!value.is_array()) return BadRecord(value, "stop is a string or an array of strings", "stop");
+  for (json::Value item : value.children()) {
+    if (!item.is_string()) return BadRecord(item, "a stop string is a string", "stop");
+    stop.emplace_back(item.string());
   }
-  return {};
+  return stop;
 }
 
 Result<Request> ParseRequest(const json::Value& record) {
-  SLM_TRY(RefuseSampler(record));
   Request request;
-  SLM_ASSIGN(request.spec, evidence::ParseCaseInput(record, "", {"sampling", "stop", "stop_ids", "logits"}));
+  SLM_ASSIGN(request.spec,
+             evidence::ParseCaseInput(record, "", {"sampling", "stop", "stop_ids", "logits", "trace"}));
+  if (const auto sampling = record.Find("sampling")) {
+    SLM_ASSIGN(request.sampling, evidence::ParseSampling(*sampling));
+  }
+  if (const auto stop = record.Find("stop")) {
+    SLM_ASSIGN(request.stop, ParseStop(*stop));
+  }
+  if (const auto trace = record.Find("trace")) {
+    if (!trace->is_bool()) return BadRecord(*trace, "trace is true or false", "trace");
+    request.trace = trace->boolean();
+  }
   if (const auto ids = record.Find("stop_ids")) {
     if (!ids->is_array()) return BadRecord(*ids, "stop_ids is an array of ids", "stop_ids");
     for (json::Value item : ids->children()) {
@@ -110,7 +119,7 @@ std::vector<std::string> WarningsOf(const evidence::Candidate& candidate, const 
   std::string declared;
   for (const cbor::Value& row : *candidate.artifact().manifest().Find("sampling_declarations")->AsArray())
     declared += (declared.empty() ? "" : ", ") + *row.AsMap()->Find("key")->AsTextString();
-  if (!declared.empty())
+  if (!declared.empty() && request.sampling.temperature == 0)
     warnings.push_back("decoded greedily; the publisher's sampling declarations are not applied: " +
                        declared);
   if (answer.generation.stop_reason == StopReason::kContext)
@@ -120,7 +129,8 @@ std::vector<std::string> WarningsOf(const evidence::Candidate& candidate, const 
 }
 
 Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, const Request& request,
-                       bool keep_logits, const std::function<Status(const std::string& piece)>& on_text) {
+                       bool keep_logits, const std::function<Status(const std::string& piece)>& on_text,
+                       const std::function<void(const std::string& trace)>& on_trace) {
   Answer answer;
   SLM_ASSIGN(answer.prompt, candidate.Prepare(request.spec));
   SLM_TRY(session.Truncate(0));
@@ -134,22 +144,31 @@ Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, c
       answer.step_logits.insert(answer.step_logits.end(), logits.begin(), logits.end());
     };
   }
-  std::optional<tokenizer::DecodeStream> stream;
-  if (candidate.tokenizer() != nullptr) stream.emplace(candidate.tokenizer(), true);
-  const auto take = [&](const Result<std::string>& piece) -> Status {
+  options.sampling = request.sampling;
+  if (request.trace) {
+    options.on_trace = [&](const SampleTrace& trace) {
+      json::Writer line;
+      evidence::WriteTrace(trace, line);
+      answer.trace.push_back(line.Take());
+      if (on_trace) on_trace(answer.trace.back());
+    };
+  }
+  SLM_ASSIGN(TextOutput output, TextOutput::Create(candidate.tokenizer(), request.stop));
+  Status status;
+  const auto show = [&](const Result<std::string>& piece) -> Status {
     if (!piece) return Fail(piece.error());
-    answer.visible += *piece;
     return on_text && !piece->empty() ? on_text(*piece) : Status();
   };
-  Status status;
   const auto on_token = [&](uint32_t id) {
-    if (stream) status = take(stream->Push(id));
-    return status.has_value();
+    status = show(output.Push(id));
+    if (!status.has_value()) return AfterToken::kCancel;
+    return output.stopped_by() ? AfterToken::kStopString : AfterToken::kGoOn;
   };
   SLM_ASSIGN(answer.generation, Generate(session, answer.prompt.ids, options, on_token));
   SLM_TRY(std::move(status));
-  if (stream) {
-    SLM_TRY(take(stream->Finish()));
+  SLM_TRY(show(output.Finish()));
+  answer.visible = output.text();
+  if (candidate.tokenizer() != nullptr) {
     SLM_ASSIGN(answer.raw, candidate.tokenizer()->Decode(answer.generation.ids, tokenizer::DecodeMode::kRaw));
   }
   answer.n_vocab = candidate.model()->plan().vocab_size;
@@ -170,6 +189,11 @@ void WriteAnswer(const Answer& answer, json::Writer& out) {
   if (!FindUtf8Fault(answer.visible)) out.Key("text").String(answer.visible);
   out.Key("bytes").String(ToBase64(AsBytes(answer.visible)));
   out.Key("stop_reason").String(StopReasonName(answer.generation.stop_reason));
+  if (!answer.trace.empty()) {
+    out.Key("trace").BeginArray();
+    for (const std::string& step : answer.trace) out.Raw(step);
+    out.EndArray();
+  }
   if (answer.generation.prompt_logits.empty()) return;
   Bytes values;
   for (const float value : answer.generation.prompt_logits) AppendLe(&values, std::bit_cast<uint32_t>(value));
@@ -234,7 +258,8 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
                             {"add_generation_prompt", request.spec.add_generation_prompt},
                             {"positions", cbor::Map{{"begin", 0}, {"count", answer.prompt.ids.size()}}},
                             {"mask", "causal"},
-                            {"sampling", "greedy"},
+                            {"sampling", evidence::SamplingToCbor(request.sampling)},
+                            {"stop", TextArray(request.stop)},
                             {"max_new_tokens", request.spec.max_new_tokens},
                             {"stop_at_eos", request.spec.stop_at_eos},
                             {"stop_reason", StopReasonName(answer.generation.stop_reason)},
@@ -262,6 +287,9 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
   SLM_TRY(put("prompt_ids_blob", IdBytes(answer.prompt.ids)));
   SLM_TRY(put("tokens_blob", IdBytes(answer.generation.ids)));
   SLM_TRY(put("logits_blob", logits));
+  std::string trace;
+  for (const std::string& step : answer.trace) trace += step + "\n";
+  SLM_TRY(put("trace_blob", AsBytes(trace)));
   SLM_TRY(put("raw_blob", AsBytes(answer.raw)));
   SLM_TRY(put("visible_blob", AsBytes(answer.visible)));
   SLM_ASSIGN(const Hash256 id, store.PutNode(node));
@@ -274,6 +302,9 @@ Result<Request> RequestOf(const RunArgs& args) {
   request.spec.id = "prompt";
   request.spec.max_new_tokens = args.max_new_tokens;
   request.spec.stop_at_eos = !args.ignore_eos;
+  SLM_ASSIGN(request.sampling, SamplingOf(args.sampling));
+  request.stop = args.stop;
+  request.trace = args.trace || args.record;
   if (!args.ids.empty()) {
     if (args.ids.size() > 1) return Fail(MakeError(ErrorCode::kUsage, "--ids is given once").Field("--ids"));
     SLM_ASSIGN(request.spec.ids, ParseTokenIds(args.ids.front(), "--ids"));
@@ -317,7 +348,11 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
     context.Print(piece);
     return context.Flush();
   };
-  auto executed = Execute(candidate, session, request, args.record, on_text);
+  // Beside the text, on standard error; --json has it in the document.
+  const auto on_trace = [&](const std::string& trace) {
+    if (stream && args.trace) std::fprintf(stderr, "%s\n", trace.c_str());
+  };
+  auto executed = Execute(candidate, session, request, args.record, on_text, on_trace);
   if (!executed) {
     // An offset is one in the prompt; what has none is about what the artifact takes.
     Error error = std::move(executed).error();
@@ -356,12 +391,7 @@ Status Run(AppContext& context, const RunArgs& args) {
   if (args.threads != 1) {
     return Fail(MakeError(ErrorCode::kUnsupported, "this build runs on one thread").Field("--threads"));
   }
-  if (args.temperature < 0)
-    return Fail(MakeError(ErrorCode::kUsage, "--temperature is a number from 0").Field("--temperature"));
-  if (args.temperature != 0) {
-    return Fail(MakeError(ErrorCode::kUnsupported, "this version decodes greedily; it has no sampler")
-                    .Field("--temperature"));
-  }
+  SLM_TRY(SamplingOf(args.sampling));
   auto artifact = Artifact::OpenFile(args.artifact, args.record ? Verify::kAllChunks : Verify::kHeaderOnly);
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
   SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
@@ -370,7 +400,7 @@ Status Run(AppContext& context, const RunArgs& args) {
   if (!args.batch) return RunOnce(context, args, *candidate, *session);
   RunBatch(context, [&](const json::Value& record, json::Writer& out) -> Status {
     SLM_ASSIGN(const Request request, ParseRequest(record));
-    SLM_ASSIGN(const Answer answer, Execute(*candidate, *session, request, false, {}));
+    SLM_ASSIGN(const Answer answer, Execute(*candidate, *session, request, false, {}, {}));
     WriteAnswer(answer, out);
     return {};
   });
@@ -389,18 +419,23 @@ void RegisterRun(Command& root, AppContext& context) {
   command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)",
                  WholeRange{0, kMaxNewTokens});
   command.Flag("--ignore-eos", &args->ignore_eos, "Go on after an end-of-sequence token");
-  command.Option("--temperature", &args->temperature,
-                 "0: greedy; anything else needs the sampler of a later version");
+  AddSamplingOptions(command, &args->sampling);
+  command.Option("--stop", &args->stop, "End at this text, which is not shown; may be given several times");
+  command.Flag("--trace", &args->trace,
+               "How each token was chosen: filters, draw, probabilities; JSON Lines on standard error");
   command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
   command.Option("--threads", &args->threads, "1", WholeRange{1, 1024});
   command.Flag("--record", &args->record,
                "Write a run node with everything that the run binds into the store");
   command.Flag("--batch", &args->batch, "JSON Lines on standard input, one answer a line");
   command.Excludes("--ids", {"prompt", "--chat"});
-  command.Excludes("--batch", {"prompt", "--ids", "--chat", "--max-new-tokens", "--ignore-eos",
-                               "--temperature", "--record"});
+  command.Excludes(
+      "--batch", {"prompt", "--ids", "--chat", "--max-new-tokens", "--ignore-eos", "--temperature", "--top-k",
+                  "--top-p", "--min-p", "--repetition-penalty", "--repetition-window", "--min-new-tokens",
+                  "--ban", "--seed", "--stop", "--trace", "--record"});
   command.Help({.examples = {"slm run model.slm \"Once upon a time\" --max-new-tokens 64",
-                             "slm run model.slm --ids 1,2,3 --json"},
+                             "slm run model.slm --ids 1,2,3 --json",
+                             "slm run model.slm --chat \"Hello\" --temperature 0.8 --top-p 0.95 --seed 7"},
                 .input = "prompt of at most 16 MiB; 2^20 new tokens, and the context of the artifact",
                 .memory = "the mapped artifact, the key/value cache and one row of logits; with --record one "
                           "row for each new token",
