@@ -115,7 +115,10 @@ struct Comparison {
   std::optional<Difference> first;  // of all levels, in the order of BIS-01
 };
 
-// Errors: USAGE if there is no reference, or two containers of the evidence are not of one source.
+// The reference may be another candidate, alone: two backends against each other.
+// Errors: USAGE if there is no reference, a container stands in the place of another mode, or two containers
+// of the evidence are not of one source; GLD-SCHEMA for arrays of another precision than the mode's;
+// POL-SCOPE for a policy of another source, backend or profile.
 [[nodiscard]] Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate,
                                          const Policy& policy);
 

@@ -39,6 +39,7 @@ std::string PolicyText() {
     }
   }
   return "{\"schema\":\"slm.tolerance-policy.v1\",\"name\":\"tiny\",\"version\":1,\"profile\":\"exact-v1\","
+         "\"applies_to\":{\"sources\":\"any\",\"backends\":[\"native-scalar\"]},\"factor_reason\":\"test\","
          "\"margin_e\":1e-5,"
          "\"margin_e_basis\":{\"permitted\":1e-4,\"oracle_variation\":0,\"observed\":0,\"factor\":0},"
          "\"unstable_cap_ppm\":10000,\"rules\":[" +
