@@ -174,7 +174,66 @@ Status CheckScope(const Policy& policy, const golden::Golden& reference, const g
   return {};
 }
 
+// Levels that nothing of this version runs.
+void ReasonsOfThisVersion(Book* book) {
+  book->NotClaimed(Level::kL4, "float weights: nothing was quantized");
+  book->NotClaimed(Level::kL8, "greedy decoding only: no sampler ran");
+  book->NotClaimed(Level::kL10, "no conversation ran");
+  book->NotClaimed(Level::kL11, "no statistical plan is registered");
+  book->NotClaimed(Level::kL12, "no sealed cases");
+}
+
+Comparison Blank(const Policy& policy) {
+  Comparison comparison;
+  comparison.policy_name = policy.name;
+  comparison.policy_version = policy.version;
+  comparison.policy_sha256 = policy.file_sha256;
+  comparison.margin_e = policy.margin_e;
+  for (size_t i = 0; i < comparison.levels.size(); ++i) comparison.levels[i].level = static_cast<Level>(i);
+  return comparison;
+}
+
 }  // namespace
+
+Comparison CompareWithoutEvidence(const Subject& subject, const golden::Golden& candidate,
+                                  const Policy& policy) {
+  Comparison comparison = Blank(policy);
+  Book book(&comparison);
+  const auto enter = [&book](Verdict verdict, std::string case_id, std::string place, std::string what) {
+    Difference difference;
+    difference.order = Stage::kIdentity;
+    difference.case_id = std::move(case_id);
+    difference.place = std::move(place);
+    difference.code = verdict == Verdict::kError ? "CMP-MISSING" : "";
+    difference.what = std::move(what);
+    book.Enter(verdict, std::move(difference));
+  };
+  const auto& held = candidate.content().identities;
+  for (const auto& [role, hash] : subject.identities) {
+    const auto found = held.find(role);
+    if (found == held.end()) {
+      enter(Verdict::kError, "", "identities." + role, "the candidate does not say which one it is made from");
+    } else if (found->second != hash) {
+      enter(Verdict::kFail, "", "identities." + role, "the candidate is made from another " + role);
+    } else {
+      book.Pass(Level::kL0);
+    }
+  }
+  for (const std::string& id : subject.case_ids) {
+    if (candidate.content().FindCase(id) != nullptr) {
+      book.Pass(Level::kL0);
+    } else {
+      enter(Verdict::kError, id, "case", "the candidate did not run this case");
+    }
+  }
+  constexpr std::string_view kReference = "needs evidence: a container of mode reference";
+  for (Level level : {Level::kL1, Level::kL2, Level::kL3, Level::kL5, Level::kL6, Level::kL7, Level::kL9})
+    book.NotClaimed(level, kReference);
+  ReasonsOfThisVersion(&book);
+  comparison.truth.summary = "needs evidence: containers of mode reference, source and truth";
+  book.Close(policy.unstable_cap_ppm);
+  return comparison;
+}
 
 Result<Evidence> SortEvidence(const std::vector<const golden::Golden*>& containers) {
   Evidence evidence;
@@ -225,27 +284,17 @@ Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candi
               .Field("identities.source"));
     }
   }
-  Comparison comparison;
-  comparison.policy_name = policy.name;
-  comparison.policy_version = policy.version;
-  comparison.policy_sha256 = policy.file_sha256;
-  comparison.margin_e = policy.margin_e;
-  for (size_t i = 0; i < comparison.levels.size(); ++i) comparison.levels[i].level = static_cast<Level>(i);
-
+  Comparison comparison = Blank(policy);
   Book book(&comparison);
   book.NotClaimed(Level::kL0, "the containers share no identity");
   book.NotClaimed(Level::kL1, "no case with text");
   book.NotClaimed(Level::kL2, "no case with messages: the suite claims no template");
   book.NotClaimed(Level::kL3, "the evidence holds neither tensors nor a configuration");
-  book.NotClaimed(Level::kL4, "float weights: nothing was quantized");
   book.NotClaimed(Level::kL5, "the evidence holds no operator observations");
   book.NotClaimed(Level::kL6, "the evidence holds no residual streams");
   book.NotClaimed(Level::kL7, "the evidence holds no logits");
-  book.NotClaimed(Level::kL8, "greedy decoding only: no sampler ran");
   book.NotClaimed(Level::kL9, "no case with generated tokens");
-  book.NotClaimed(Level::kL10, "no conversation ran");
-  book.NotClaimed(Level::kL11, "no statistical plan is registered");
-  book.NotClaimed(Level::kL12, "no sealed cases");
+  ReasonsOfThisVersion(&book);
   CompareExactLevels(evidence, candidate, &book);
   CompareArrays(evidence, candidate, policy, &book);
   CompareGenerations(evidence, candidate, policy.margin_e, &book);
