@@ -192,6 +192,17 @@ std::vector<size_t> Shuffled(size_t n, uint64_t seed) {
   return order;
 }
 
+// `relative` in the nearest folder above this program that has it: the program runs from any folder.
+std::string BesideExecutable(const std::string& relative) {
+  std::error_code error;
+  const std::filesystem::path executable = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (std::filesystem::path at = executable.parent_path(); !error && at.has_relative_path();
+       at = at.parent_path()) {
+    if (std::filesystem::exists(at / relative, error)) return (at / relative).string();
+  }
+  return relative;
+}
+
 Status RunBuild(const std::string& executable, const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   std::string name = executable;
@@ -272,7 +283,7 @@ class Mutation {
     request.statement_paths = args_.decisions;
     request.work_directory = work_;
     SLM_ASSIGN(const ChainResult baseline, RunChain(*store_, request));
-    if (!baseline.promotion.Holds() || !baseline.promotion.comparison) {
+    if (!baseline.promotion.Holds() || args_.evidence.empty()) {
       return Fail(ErrorCode::kClaimFailed, "the unchanged chain does not hold; mutants would show nothing");
     }
     SLM_ASSIGN(artifact_path_, store_->BlobPath(baseline.artifact_blob));
@@ -352,8 +363,9 @@ class Mutation {
     if (IsCaught(result.verdicts.at("truth")))
       outcome.caught += (outcome.caught.empty() ? "" : " ") + std::string("truth");
     for (const std::string& level : expected.must_fail) {
+      // A level that could not be compared, or gave no answer, has not shown the defect.
       const auto found = result.verdicts.find(level);
-      if (found == result.verdicts.end() || !IsCaught(found->second))
+      if (found == result.verdicts.end() || found->second != compare::Verdict::kFail)
         outcome.wrong.push_back(level + " should fail");
     }
     for (const std::string& level : expected.must_pass) {
@@ -425,16 +437,18 @@ class Mutation {
 
 void RegisterMutate(Command& root, AppContext& context) {
   auto* args = context.Own<MutateArgs>();
-  args->expected = "tests/mutants/expected.json";
-  args->builds = "build/mutants";
+  args->expected = BesideExecutable("tests/mutants/expected.json");
+  args->builds = BesideExecutable("mutants");
   Command& command = root.Add("mutate", "Seeded defects, and which level catches each");
   command.Option("source", &args->source, "Source directory", true);
   command.Option("--cases", &args->cases, "Cases file, JSON Lines", true);
   command.Option("--evidence", &args->evidence, "Oracle container; once for each mode", true);
   command.Option("--policy", &args->policy, "Tolerance policy", true);
-  command.Option("--expected", &args->expected,
-                 "Mutants and what each must do (default tests/mutants/expected.json)");
-  command.Option("--builds", &args->builds, "Folder of the mutant builds (default build/mutants)");
+  command.Option(
+      "--expected", &args->expected,
+      "Mutants and what each must do (default tests/mutants/expected.json of this program's tree)");
+  command.Option("--builds", &args->builds,
+                 "Folder of the mutant builds (default mutants beside this program's build)");
   command.Option("--decision", &args->decisions, "Statement of a person that the unchanged chain needs");
   command.Option("--only", &args->only, "Run this mutant only; may be repeated");
   command.Option("--seed", &args->seed, "Of the order in which the gates get them (default 1)");

@@ -212,7 +212,8 @@ Comparison CompareWithoutEvidence(const Subject& subject, const golden::Golden& 
   for (const auto& [role, hash] : subject.identities) {
     const auto found = held.find(role);
     if (found == held.end()) {
-      enter(Verdict::kError, "", "identities." + role, "the candidate does not say which one it is made from");
+      enter(Verdict::kError, "", "identities." + role,
+            "the candidate does not say which one it is made from");
     } else if (found->second != hash) {
       enter(Verdict::kFail, "", "identities." + role, "the candidate is made from another " + role);
     } else {

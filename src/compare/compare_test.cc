@@ -224,10 +224,12 @@ TEST_F(CompareTest, AbsentEvidenceIsAnErrorOfItsLevel_LVL_01) {
        Level::kL1},
       {"owners", [](FakeSuite* s) { s->Case("chat").meta.ownership.reset(); }, Level::kL2},
       {"tokenizer", [](FakeSuite* s) { s->content.identities.erase("tokenizer"); }, Level::kL0},
-      {"source", [](FakeSuite* s) {
+      {"source",
+       [](FakeSuite* s) {
          s->content.identities.erase("source");
          s->content.source_files.clear();
-       }, Level::kL0},
+       },
+       Level::kL0},
       {"configuration",
        [](FakeSuite* s) {
          s->content.effective_config.clear();

@@ -130,7 +130,8 @@ Status CheckCasesOfContainer(const std::vector<CaseSpec>& cases, const golden::G
     if (one.case_id != spec.id || one.case_class != spec.case_class || one.input_kind != spec.kind ||
         !same_input || one.max_new_tokens != spec.max_new_tokens ||
         one.add_generation_prompt != spec.add_generation_prompt) {
-      return Unbound("the container of mode " + mode + " ran another case than the suite's " + spec.id, spec.id);
+      return Unbound("the container of mode " + mode + " ran another case than the suite's " + spec.id,
+                     spec.id);
     }
     if (sealed) continue;
     if (one.generation.has_value() != (spec.max_new_tokens > 0))
@@ -160,7 +161,8 @@ Status CheckCandidateOfBackend(const Node& backend, const Hash256& cases_sha256,
       {"backend", "name"}, {"kernel", "kernel"}, {"profile", "profile"}, {"threads", "threads"}};
   for (const auto& [key, node_key] : kKeys) {
     if (!same(key, node_key))
-      return Unbound("the observations were made by another " + std::string(key) + " than the receipt's", key);
+      return Unbound("the observations were made by another " + std::string(key) + " than the receipt's",
+                     key);
   }
   const cbor::Value* cases = generator.Find("cases_sha256");
   if (cases == nullptr || *cases != cbor::Value(cases_sha256))

@@ -46,8 +46,8 @@ struct PromotionParts {
 
 struct Promotion {
   Hash256 receipt{};
-  std::vector<Hash256> nodes;                     // all that were written, children before parents
-  std::optional<compare::Comparison> comparison;  // absent without evidence
+  std::vector<Hash256> nodes;      // all that were written, children before parents
+  compare::Comparison comparison;  // without evidence: L0 alone
   // Every claimed level and the truth rule hold.
   [[nodiscard]] bool Holds() const;
 };

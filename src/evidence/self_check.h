@@ -8,8 +8,8 @@
 namespace slm::evidence {
 
 // Every float of every array is finite; the top-k lists descend, ties by ascending id, and hold the values
-// of the logits that are kept; the first greedy token is the best of the prompt's last row. Errors: NONFINITE,
-// CMP-SHAPE; the field names case and observation.
+// of the logits that are kept; the first greedy token is the best of the prompt's last row. Errors:
+// NONFINITE, CMP-SHAPE; the field names case and observation.
 [[nodiscard]] Status CheckSelfConsistent(const golden::Golden& container);
 
 }  // namespace slm::evidence
