@@ -1,4 +1,4 @@
-"""Forged receipts, every hash above the forgery made again: `slm verify` catches each (ID-07, LVL-01, TOL-03, ORA-02).
+"""Forged receipts, every hash above the forgery made again: `slm verify` catches each (ID-07, LVL-01, TOL-03, ORA-02, TOOL-03).
 
     forge_test.py --slm SLM --source DIR
 
