@@ -91,8 +91,8 @@ class Writer {
   Status WriteObservation() {
     SLM_ASSIGN(candidate_, OpenGoldenBlob(source_, parts_.observation_blob));
     SLM_TRY(CheckCandidateOfArtifact(root_, *candidate_));
-    SLM_TRY(CheckCasesOfContainer(cases_, *candidate_));
     SLM_TRY(CheckCandidateOfBackend(backend_node_, cases_blob_, *candidate_));
+    SLM_TRY(CheckCasesOfContainer(cases_, *candidate_));
     SLM_ASSIGN(observation_, Put(MakeNode("observation", "slm.observation.v1",
                                           {{"blob", parts_.observation_blob},
                                            {"artifact_blob", artifact_blob_},

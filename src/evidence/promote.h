@@ -26,7 +26,7 @@ struct RuntimeBuild {
 struct Backend {
   std::string name = "native-scalar";
   std::string profile = "exact-v1";
-  std::string kernel = "scalar";
+  std::string kernel = "native-scalar";  // as the session names it
   uint64_t threads = 1;
 };
 

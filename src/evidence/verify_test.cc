@@ -587,22 +587,26 @@ TEST_F(ForgeTest, ALevelThatWasDroppedIsCaught_LVL_01) {
   EXPECT_NE(verification.Find("L5"), nullptr) << "recomputed, whatever the receipt lists";
 }
 
-TEST_F(ForgeTest, EvidenceForFewerCasesIsCaught) {
-  const auto drop = [](golden::Content* content) { content->cases.erase(content->cases.begin()); };
+// Another case under the suite's place; fewer cases: tests/promote/forge_test.py.
+TEST_F(ForgeTest, EvidenceThatRanAnotherCaseIsCaught) {
+  const std::string id = Container(Base().parts.evidence_blobs[0])->cases()[0].case_id;
+  const auto rename = [](golden::Content* content) { content->cases[0].case_id = "easier"; };
   PromotionParts parts = Base().parts;
-  const Bytes fewer = Rewrite(*Container(parts.evidence_blobs[0]), drop, {});
-  parts.evidence_blobs[0] = *objects_.Sink().put_blob(fewer);
+  const Bytes other = Rewrite(*Container(parts.evidence_blobs[0]), rename, {});
+  parts.evidence_blobs[0] = *objects_.Sink().put_blob(other);
   const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().field, "cases");
-  PutUnder("oracle-run", fewer);
-  ExpectCaught("GRAPH-SCHEMA", "cases");
+  EXPECT_EQ(refused.error().field, id);
+  PutUnder("oracle-run", other);
+  ExpectCaught("GRAPH-SCHEMA", id);
 }
 
-TEST_F(ForgeTest, ObservationsOfFewerCasesAreCaught) {
-  PutUnder("observation", Rewrite(*Container(Base().parts.observation_blob),
-                                  [](golden::Content* content) { content->cases.pop_back(); }, {}));
-  ExpectCaught("GRAPH-SCHEMA", "cases");
+TEST_F(ForgeTest, ObservationsOfAnotherCaseAreCaught) {
+  const std::string id = Container(Base().parts.observation_blob)->cases()[0].case_id;
+  PutUnder("observation",
+           Rewrite(*Container(Base().parts.observation_blob),
+                   [](golden::Content* content) { content->cases[0].case_id = "easier"; }, {}));
+  ExpectCaught("GRAPH-SCHEMA", id);
 }
 
 TEST_F(ForgeTest, AnotherInputUnderACaseIdIsCaught) {
