@@ -33,12 +33,12 @@ ENVELOPE = {"schema": str, "required": list, "mode": str, "identities": dict, "g
             "effective_config": list, "tensors": list, "tokenizer": dict, "model_observations": list,
             "attachments": list, "blobs": list, "cases": list}
 CASE = {"case_id": str, "case_class": str, "input": dict, "ids": bytes, "positions": dict, "mask": str,
-        "max_new_tokens": int, "add_generation_prompt": bool, "rendered?": bytes, "tokenizations": list,
+        "max_new_tokens": int, "add_generation_prompt": bool, "rendered?": bytes, "ownership?": list, "tokenizations": list,
         "observations": list, "generation?": dict, "raw_output_commitment?": bytes}
 OBSERVATION = {"blob": int, "columns?": dict, "dtype": str, "layer?": int, "layout": str, "name": str, "role": str,
                "rows?": dict, "shape": list, "tolerance?": str}
 TOKENIZATION = {"add_special_tokens": bool, "byte_offsets": bytes, "ids": bytes, "of": str, "reference": str,
-                "scalar_offsets": bytes}
+                "scalar_offsets": bytes, "decoded?": bytes}
 GENERATION = {"gaps": bytes, "stop_reason": str, "text": bytes, "tokens": bytes}
 INTERVAL = {"begin": int, "count": int}
 
@@ -234,7 +234,7 @@ class Container:
         need(max(case["positions"].values()) <= 1 << 20, "GLD-SHAPE", f"{name}: positions")
         need(kind == "messages" or not case["add_generation_prompt"], "GLD-SCHEMA", f"{name}: add_generation_prompt")
         if case["case_class"] == "private_behavior_commitment":
-            shown = case["ids"] or case["tokenizations"] or case["observations"] or "rendered" in case or "generation" in case
+            shown = case["ids"] or case["tokenizations"] or case["observations"] or "rendered" in case or "ownership" in case or "generation" in case
             sealed = not shown and "data" not in case["input"] and len(case["input"].get("commitment", b"")) == 32
             need(sealed and case["positions"]["count"] == 0, "GLD-SCHEMA", f"{name}: a private case shows content")
             return
@@ -261,6 +261,13 @@ class Container:
                 pairs = list(zip(edges[::2], edges[1::2]))
                 need(len(edges) == 2 * len(u32s(item["ids"])) and all(a <= b <= end for a, b in pairs), "GLD-SCHEMA",
                      f"{name}: {key}")
+        if "ownership" in case:
+            at, previous = 0, ""
+            for item in case["ownership"]:
+                closed(item, {"begin": int, "end": int, "owner": str}, f"{name}.ownership")
+                need(item["begin"] == at < item["end"] and item["owner"] not in ("", previous), "GLD-SCHEMA", f"{name}.ownership")
+                at, previous = item["end"], item["owner"]
+            need("rendered" in case and at == len(case["rendered"]), "GLD-SCHEMA", f"{name}.ownership")
         need(("generation" in case) == ("raw_output_commitment" in case), "GLD-SCHEMA", f"{name}: commitment")
         if "generation" in case:
             self._generation(case, name)

@@ -156,6 +156,8 @@ def promote(context: Context) -> None:
     for name, source in context.models.items():
         context.python("tests/promote/promote_test.py", "--slm", str(context.slm), "--model", name,
                        "--source", str(source))
+    context.python("tests/promote/forge_test.py", "--slm", str(context.slm), "--source",
+                   str(context.models["slm-demo"]))
 
 
 def kill(context: Context, kills: int = 12) -> None:

@@ -14,7 +14,7 @@ struct CompareArgs {
   std::string policy;
 };
 
-// A container file, or the observation node of a store.
+// A container file, the observation node of a store, or RECEIPT:BACKEND.
 class OpenedContainer {
  public:
   Status Open(const std::string& name, const std::string& store_directory) {
@@ -28,11 +28,16 @@ class OpenedContainer {
     }
     if (file.error().code != ErrorCode::kNotFound) return Fail(std::move(file).error());
     const Error not_found = std::move(file).error();
-    if (!LooksLikeId(name)) return Fail(not_found);
+    if (!LooksLikeId(name.substr(0, name.find(':')))) return Fail(not_found);
     auto store = Store::Open(store_directory, {.create = false, .read_only = true});
     if (!store.has_value()) return Fail(not_found);
-    SLM_ASSIGN(const Hash256 id, ResolveNode(**store, name));
-    SLM_ASSIGN(const Node node, (*store)->GetNode(id));
+    const size_t colon = name.find(':');
+    SLM_ASSIGN(Hash256 id, ResolveNode(**store, name.substr(0, colon)));
+    SLM_ASSIGN(Node node, (*store)->GetNode(id));
+    if (colon != std::string::npos) {
+      SLM_ASSIGN(id, ObservationOf(**store, node, name.substr(colon + 1)));
+      SLM_ASSIGN(node, (*store)->GetNode(id));
+    }
     if (node.type != "observation" && node.type != "oracle-run") {
       return Fail(MakeError(ErrorCode::kUsage, "node " + name + " is a " + node.type + ", no observation"));
     }
@@ -42,15 +47,47 @@ class OpenedContainer {
   [[nodiscard]] const golden::Golden* get() const { return golden_.get(); }
 
  private:
+  // The observations of a receipt that this backend made.
+  static Result<Hash256> ObservationOf(const Store& store, const Node& receipt, const std::string& backend) {
+    if (receipt.type != "promotion")
+      return Fail(ErrorCode::kUsage, "RECEIPT:BACKEND needs the id of a promotion before the colon");
+    for (const Hash256& id : receipt.Children("observation")) {
+      SLM_ASSIGN(const Node observation, store.GetNode(id));
+      const Hash256* profile = observation.Child("backend-profile");
+      if (profile == nullptr) continue;
+      SLM_ASSIGN(const Node node, store.GetNode(*profile));
+      if (evidence::TextOf(node, "name") == backend) return id;
+    }
+    return Fail(ErrorCode::kUsage, "this receipt has no observations of backend " + backend);
+  }
+
   std::unique_ptr<MappedFile> file_;
   std::shared_ptr<const golden::Golden> golden_;
 };
 
+// The file named, else the policy that ships for this source and backend.
+Result<compare::Policy> ChoosePolicy(const std::string& path, const compare::Evidence& evidence,
+                                     const golden::Golden& candidate) {
+  if (!path.empty()) {
+    SLM_ASSIGN(const std::string text, ReadTextFile(path, kMaxPolicyBytes));
+    auto policy = compare::ParsePolicy(text);
+    if (!policy.has_value()) return Fail(std::move(policy).error().In(path));
+    return policy;
+  }
+  if (evidence.reference == nullptr)
+    return Fail(ErrorCode::kUsage, "compare needs a container of mode reference, or another candidate");
+  const auto& ids = evidence.reference->content().identities;
+  const auto source = ids.find("source");
+  const cbor::Value* backend = candidate.content().generator.Find("backend");
+  const bool named = backend != nullptr && backend->AsTextString() != nullptr;
+  auto policy = compare::ShippedPolicyFor(source == ids.end() ? Hash256{} : source->second,
+                                          named ? *backend->AsTextString() : "");
+  if (!policy) return Fail(ErrorCode::kUsage, "no policy ships for this backend; give one with --policy");
+  return *std::move(policy);
+}
+
 Status Run(AppContext& context, const CompareArgs& args) {
   if (args.containers.size() < 2) return Fail(ErrorCode::kUsage, "compare needs a reference and a candidate");
-  SLM_ASSIGN(const std::string policy_text, ReadTextFile(args.policy, kMaxPolicyBytes));
-  auto policy = compare::ParsePolicy(policy_text);
-  if (!policy.has_value()) return Fail(std::move(policy).error().In(args.policy));
   std::vector<OpenedContainer> opened(args.containers.size());
   std::vector<const golden::Golden*> references;
   for (size_t i = 0; i < opened.size(); ++i) {
@@ -63,7 +100,8 @@ Status Run(AppContext& context, const CompareArgs& args) {
   } else {
     SLM_ASSIGN(evidence, compare::SortEvidence(references));
   }
-  SLM_ASSIGN(const compare::Comparison comparison, compare::Compare(evidence, *opened.back().get(), *policy));
+  SLM_ASSIGN(const compare::Policy policy, ChoosePolicy(args.policy, evidence, *opened.back().get()));
+  SLM_ASSIGN(const compare::Comparison comparison, compare::Compare(evidence, *opened.back().get(), policy));
   context.Print(context.json ? compare::ComparisonToJson(comparison) : compare::ComparisonToText(comparison));
   for (const compare::LevelResult& level : comparison.levels) {
     if (level.verdict != compare::Verdict::kPass && level.verdict != compare::Verdict::kNotClaimed)
@@ -80,13 +118,13 @@ Status Run(AppContext& context, const CompareArgs& args) {
 
 void RegisterCompare(Command& root, AppContext& context) {
   auto* args = context.Own<CompareArgs>();
-  args->policy = "profiles/tolerance/exact-v1-f32.json";
   Command& command = root.Add("compare", "Two sets of observations, stage by stage");
   command.Option("observations", &args->containers,
-                 "References (one, or one of each mode), then the candidate: container files or node ids",
+                 "References (one, or one of each mode), then the candidate: container files, node ids or "
+                 "RECEIPT:BACKEND",
                  true);
   command.Option("--policy", &args->policy,
-                 "Tolerance policy (default profiles/tolerance/exact-v1-f32.json)");
+                 "Tolerance policy (default: the one that ships for this source, else the general one)");
   command.Help(
       {.examples =
            {"slm compare reference.golden truth.golden source.golden candidate.golden --policy p.json"},

@@ -37,8 +37,10 @@ struct Expectation {
   std::string what;  // the defect in a few words
   bool is_noop = false;
   bool is_build = false;
-  std::vector<std::string> must_fail, must_pass;  // levels
-  std::string first_place;                        // what the first difference must name; prefix
+  // Levels; together every one that a suite of text and ids can claim, and the truth rule.
+  std::vector<std::string> must_fail, must_pass;
+  std::vector<std::string> must_not_claim;  // after a file that is refused
+  std::string first_place;                  // what the first difference must name; empty for a no-op
 };
 
 Result<std::vector<std::string>> Texts(const json::Value& object, std::string_view key) {
@@ -53,6 +55,28 @@ Result<std::vector<std::string>> Texts(const json::Value& object, std::string_vi
     out.emplace_back(item.string());
   }
   return out;
+}
+
+// An expectation says what must become of every level: none may go unlooked at.
+Status CheckComplete(const Expectation& one, uint64_t byte_offset) {
+  constexpr std::string_view kLevels[] = {"L0", "L1", "L2", "L3", "L5", "L6", "L7", "L9", "truth"};
+  for (std::string_view level : kLevels) {
+    const auto n_in = [level](const std::vector<std::string>& list) {
+      return std::count(list.begin(), list.end(), level);
+    };
+    if (n_in(one.must_fail) + n_in(one.must_pass) + n_in(one.must_not_claim) == 1) continue;
+    return Fail(
+        MakeError(ErrorCode::kCaseSchema, one.name + " says nothing, or two things, of " + std::string(level))
+            .At(byte_offset)
+            .Field("must_fail"));
+  }
+  if (one.first_place.empty() != one.is_noop || one.must_fail.empty() != one.is_noop) {
+    return Fail(
+        MakeError(ErrorCode::kCaseSchema, one.name + ": a defect fails a level at a place, a no-op none")
+            .At(byte_offset)
+            .Field("first"));
+  }
+  return {};
 }
 
 Result<std::vector<Expectation>> ParseExpectations(std::string text) {
@@ -85,6 +109,10 @@ Result<std::vector<Expectation>> ParseExpectations(std::string text) {
     one.is_build = kind.ends_with("build");
     SLM_ASSIGN(one.must_fail, Texts(entry, "must_fail"));
     SLM_ASSIGN(one.must_pass, Texts(entry, "must_pass"));
+    if (entry.Find("must_not_claim")) {
+      SLM_ASSIGN(one.must_not_claim, Texts(entry, "must_not_claim"));
+    }
+    SLM_TRY(CheckComplete(one, entry.byte_offset()));
     out.push_back(std::move(one));
   }
   return out;
@@ -192,6 +220,17 @@ std::vector<size_t> Shuffled(size_t n, uint64_t seed) {
   return order;
 }
 
+// `relative` in the nearest folder above this program that has it: the program runs from any folder.
+std::string BesideExecutable(const std::string& relative) {
+  std::error_code error;
+  const std::filesystem::path executable = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (std::filesystem::path at = executable.parent_path(); !error && at.has_relative_path();
+       at = at.parent_path()) {
+    if (std::filesystem::exists(at / relative, error)) return (at / relative).string();
+  }
+  return relative;
+}
+
 Status RunBuild(const std::string& executable, const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   std::string name = executable;
@@ -272,7 +311,7 @@ class Mutation {
     request.statement_paths = args_.decisions;
     request.work_directory = work_;
     SLM_ASSIGN(const ChainResult baseline, RunChain(*store_, request));
-    if (!baseline.promotion.Holds() || !baseline.promotion.comparison) {
+    if (!baseline.promotion.Holds() || args_.evidence.empty()) {
       return Fail(ErrorCode::kClaimFailed, "the unchanged chain does not hold; mutants would show nothing");
     }
     SLM_ASSIGN(artifact_path_, store_->BlobPath(baseline.artifact_blob));
@@ -352,8 +391,9 @@ class Mutation {
     if (IsCaught(result.verdicts.at("truth")))
       outcome.caught += (outcome.caught.empty() ? "" : " ") + std::string("truth");
     for (const std::string& level : expected.must_fail) {
+      // A level that could not be compared, or gave no answer, has not shown the defect.
       const auto found = result.verdicts.find(level);
-      if (found == result.verdicts.end() || !IsCaught(found->second))
+      if (found == result.verdicts.end() || found->second != compare::Verdict::kFail)
         outcome.wrong.push_back(level + " should fail");
     }
     for (const std::string& level : expected.must_pass) {
@@ -362,10 +402,16 @@ class Mutation {
         outcome.wrong.push_back(level + " should pass");
       }
     }
+    for (const std::string& level : expected.must_not_claim) {
+      const auto found = result.verdicts.find(level);
+      if (found == result.verdicts.end() || found->second != compare::Verdict::kNotClaimed)
+        outcome.wrong.push_back(level + " should not be claimed");
+    }
     if (expected.is_noop && !outcome.caught.empty()) outcome.wrong.push_back("a no-op was caught");
     if (!expected.is_noop && outcome.caught.empty()) outcome.wrong.push_back("nothing caught it");
-    if (!expected.first_place.empty() && !result.first_place.starts_with(expected.first_place)) {
-      outcome.wrong.push_back("the first place should be " + expected.first_place);
+    if (result.first_place != expected.first_place) {
+      outcome.wrong.push_back("the first place should be " +
+                              (expected.first_place.empty() ? "none" : expected.first_place));
     }
     return outcome;
   }
@@ -425,16 +471,18 @@ class Mutation {
 
 void RegisterMutate(Command& root, AppContext& context) {
   auto* args = context.Own<MutateArgs>();
-  args->expected = "tests/mutants/expected.json";
-  args->builds = "build/mutants";
+  args->expected = BesideExecutable("tests/mutants/expected.json");
+  args->builds = BesideExecutable("mutants");
   Command& command = root.Add("mutate", "Seeded defects, and which level catches each");
   command.Option("source", &args->source, "Source directory", true);
   command.Option("--cases", &args->cases, "Cases file, JSON Lines", true);
   command.Option("--evidence", &args->evidence, "Oracle container; once for each mode", true);
   command.Option("--policy", &args->policy, "Tolerance policy", true);
-  command.Option("--expected", &args->expected,
-                 "Mutants and what each must do (default tests/mutants/expected.json)");
-  command.Option("--builds", &args->builds, "Folder of the mutant builds (default build/mutants)");
+  command.Option(
+      "--expected", &args->expected,
+      "Mutants and what each must do (default tests/mutants/expected.json of this program's tree)");
+  command.Option("--builds", &args->builds,
+                 "Folder of the mutant builds (default mutants beside this program's build)");
   command.Option("--decision", &args->decisions, "Statement of a person that the unchanged chain needs");
   command.Option("--only", &args->only, "Run this mutant only; may be repeated");
   command.Option("--seed", &args->seed, "Of the order in which the gates get them (default 1)");

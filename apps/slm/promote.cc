@@ -29,20 +29,9 @@ void WriteJson(AppContext& context, const ChainResult& result) {
   out.EndObject();
   out.Key("observation_sha256").String(ToHex(result.observation_blob));
   out.Key("comparison");
-  if (result.promotion.comparison) {
-    out.Raw(compare::ComparisonToJson(*result.promotion.comparison));
-  } else {
-    out.Null();
-  }
+  out.Raw(compare::ComparisonToJson(result.promotion.comparison));
   out.EndObject();
   context.Print(out.Take() + "\n");
-}
-
-std::string LevelsWithoutEvidence() {
-  std::string out = "  L0   identity          pass         the graph is whole\n";
-  out += "  no evidence was given: L1 to L12 and the truth rule cannot be claimed.\n";
-  out += "  Give containers of the oracle (modes reference, source, truth) with --evidence.\n";
-  return out;
 }
 
 Status Run(AppContext& context, const PromoteArgs& args) {
@@ -96,8 +85,10 @@ Status Run(AppContext& context, const PromoteArgs& args) {
     return {};
   }
   context.Print("receipt " + ToHex(result.promotion.receipt) + "\n");
-  context.Print(result.promotion.comparison ? compare::ComparisonToText(*result.promotion.comparison)
-                                            : LevelsWithoutEvidence());
+  context.Print(compare::ComparisonToText(result.promotion.comparison));
+  if (args.evidence.empty()) {
+    context.Print("  without evidence L0 alone is claimed; give containers of the oracle with --evidence\n");
+  }
   return {};
 }
 

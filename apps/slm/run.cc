@@ -237,7 +237,7 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
   SLM_ASSIGN(const evidence::RuntimeBuild build, ThisBuild());
   evidence::Backend backend;
   backend.kernel = session.kernel_name();
-  backend.name = "native-" + backend.kernel;
+  backend.name = backend.kernel;
   SLM_ASSIGN(const Hash256 build_node, store.PutNode(evidence::RuntimeBuildNode(build)));
   SLM_ASSIGN(const Hash256 backend_node, store.PutNode(evidence::BackendNode(backend)));
   Bytes logits;

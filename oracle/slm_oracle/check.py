@@ -15,8 +15,6 @@ from .repeatability import relative_difference, run_export, save
 from .source import Source
 
 TRUTH_LIMIT = 1e-12
-# Another processor may differ from this one by more than the caps of this one differ among themselves.
-REPEATABILITY_FACTOR = 4.0
 # One rounding that falls the other way, relative to the largest value; a small measurement may have met none.
 UNIT = {"f32": 2.0**-23, "bf16": 2.0**-8}
 
@@ -72,7 +70,7 @@ class _Limits:
         packed = self._measured.get(role.replace(".", "_"))
         if packed is None or role == "embed":  # not measured; or a copy of weights, which no machine changes
             return 0.0
-        return max(REPEATABILITY_FACTOR * struct.unpack("<d", packed)[0], UNIT[dtype])
+        return max(struct.unpack("<d", packed)[0], UNIT[dtype])
 
 
 def _array(name: str, recorded: np.ndarray, now: np.ndarray, limit: float) -> None:

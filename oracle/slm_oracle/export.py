@@ -143,6 +143,8 @@ def prompt_ids(case: cases.Case, tokens: Any, record: dict[str, Any]) -> list[in
     if case.kind == "messages":
         text, of, special = tokens.render(case), "rendered", False
         record["rendered"] = text.encode("utf-8")
+        if (owners := tokens.owners(case, text)) is not None:
+            record["ownership"] = owners
     for reference in ("published", "effective"):
         record["tokenizations"].append(tokens.tokenization(reference, text, of, special))
     ids = record["tokenizations"][0]["ids"]

@@ -9,9 +9,11 @@ from typing import Any, Iterator
 
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
+from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from . import OracleError
 from .cases import Case
+from .owners import ownership
 from .source import Source
 
 # Texts that tell tokenizers apart, shortest first: every printable ASCII character and some of each kind of
@@ -62,16 +64,31 @@ class Tokens:
         return self.auto.apply_chat_template(
             case.messages, tools=None, documents=None, add_generation_prompt=case.add_generation_prompt, tokenize=False)
 
+    def owners(self, case: Case, rendered: str) -> list[dict[str, Any]] | None:
+        """Who put each byte of `rendered` there; none where the template does not let it be shown."""
+        # The public call copies texts into plain strings, which would lose the stand-ins: the same compiled template.
+        compiled = _compile_jinja_template(self.template)
+
+        def render(messages: list[Any], variables: dict[str, Any]) -> str:
+            return compiled.render(messages=messages, tools=None, documents=None,
+                                   add_generation_prompt=case.add_generation_prompt, **variables)
+
+        variables = dict(self.auto.special_tokens_map)
+        if render(case.messages, variables) != rendered:
+            return None
+        return ownership(render, case.messages, variables, rendered)
+
     def tokenization(self, reference: str, text: str, of: str, special: bool) -> dict[str, Any]:
         if reference == "published":
             encoding = self.published.encode(text, add_special_tokens=special)
-            ids, offsets = encoding.ids, encoding.offsets
+            ids, offsets, tokenizer = encoding.ids, encoding.offsets, self.published
         else:
             encoding = self.auto(text, add_special_tokens=special, return_offsets_mapping=True)
-            ids, offsets = encoding["input_ids"], encoding["offset_mapping"]
+            ids, offsets, tokenizer = encoding["input_ids"], encoding["offset_mapping"], self.effective
         flat = [edge for pair in offsets for edge in pair]
         return {"reference": reference, "of": of, "add_special_tokens": special, "ids": _u32(ids),
-                "scalar_offsets": _u32(flat), "byte_offsets": _u32(_byte_offsets(text, offsets))}
+                "scalar_offsets": _u32(flat), "byte_offsets": _u32(_byte_offsets(text, offsets)),
+                "decoded": tokenizer.decode(ids, skip_special_tokens=True).encode("utf-8")}
 
     def decode(self, ids: list[int]) -> bytes:
         return self.published.decode(ids, skip_special_tokens=True).encode("utf-8")

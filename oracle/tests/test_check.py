@@ -117,9 +117,9 @@ class CheckTest(unittest.TestCase):
         recorded.envelope["mode"] = "reference"
         limits = check._Limits(recorded.envelope, exact=False)
         self.assertEqual(limits.of("logits", "f32"), 0.0)
-        recorded.envelope["generator"]["repeatability"] = {"max_relative": {"logits": np.float64(1e-7).tobytes()}}
+        recorded.envelope["generator"]["repeatability"] = {"max_relative": {"logits": np.float64(3e-7).tobytes()}}
         limits = check._Limits(recorded.envelope, exact=False)
-        self.assertEqual(limits.of("top_k.values", "f32"), 4e-7)
+        self.assertEqual(limits.of("top_k.values", "f32"), 3e-7)  # as measured, no factor on it
         self.assertEqual(limits.of("top_k.values", "bf16"), 2.0**-8)
         self.assertEqual(limits.of("final_norm", "f32"), 0.0)  # not measured
         self.assertEqual(check._Limits(recorded.envelope, exact=True).of("logits", "f32"), 0.0)

@@ -49,7 +49,8 @@ def write_small(path: str) -> None:
         "input": {"kind": "utf8", "data": "h\u00e9".encode()}, "ids": u32(5, 6, 7),
         "positions": {"begin": 0, "count": 3}, "mask": "causal", "max_new_tokens": 2, "add_generation_prompt": False,
         "tokenizations": [{"reference": "published", "of": "input", "add_special_tokens": True, "ids": u32(5, 6, 7),
-                           "byte_offsets": u32(0, 0, 0, 1, 1, 3), "scalar_offsets": u32(0, 0, 0, 1, 1, 2)}],
+                           "byte_offsets": u32(0, 0, 0, 1, 1, 3), "scalar_offsets": u32(0, 0, 0, 1, 1, 2),
+                           "decoded": "h\u00e9".encode()}],
         "observations": [
             {"name": "layers.0.output", "role": "output", "layer": 0, "shape": [2, 2], "dtype": "f32",
              "layout": "row_major", "blob": rows, "rows": part, "tolerance": "residual"},

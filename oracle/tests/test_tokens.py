@@ -83,6 +83,35 @@ class TokensTest(unittest.TestCase):
         record["add_generation_prompt"] = False
         self.assertEqual(tokens.render(self.case(record)), "<|im_start|>he\n.")
 
+    def test_l1_decoded_bytes_leave_special_tokens_out(self) -> None:
+        record = self.tokens("decoded", digits=False).tokenization("published", "\u00e9h<|im_start|>he", "input", True)
+        self.assertEqual(record["decoded"], "\u00e9hhe".encode())
+
+    def owners_of(self, name: str, template: str, messages: list[dict]) -> list[tuple[str, str]] | None:
+        tokens = self.tokens(name, digits=False, template=template)
+        case = self.case({"id": "a", "messages": messages})
+        text = tokens.render(case)
+        spans = tokens.owners(case, text)
+        if spans is None:
+            return None
+        data = text.encode()
+        self.assertEqual([spans[0]["begin"], spans[-1]["end"]], [0, len(data)])
+        return [(data[span["begin"]:span["end"]].decode(), span["owner"]) for span in spans]
+
+    def test_l2_each_byte_has_the_owner_that_put_it_there(self) -> None:
+        template = "{% for m in messages %}{% if m.role not in ['user', 'system'] %}{{ raise_exception('role') }}{% endif %}" \
+                   "<{{ m.role }}>{{ m.content | trim }}{{ eos_token }}\n{% endfor %}"
+        messages = [{"role": "system", "content": " a \u00e9\t"}, {"role": "user", "content": "<user> a"}]
+        self.assertEqual(self.owners_of("owners", template, messages), [
+            ("<", "template"), ("system", "messages[0].role"), (">", "template"), ("a \u00e9", "messages[0].content"),
+            ("<|im_start|>", "eos_token"), ("\n<", "template"), ("user", "messages[1].role"), (">", "template"),
+            ("<user> a", "messages[1].content"), ("<|im_start|>", "eos_token")] + [("\n", "template")])
+
+    def test_l2_a_template_that_changes_a_text_has_no_owners_rather_than_wrong_ones(self) -> None:
+        messages = [{"role": "user", "content": "one\ntwo"}]
+        for number, change in enumerate(("upper", "replace('one', 'two')", "title")):
+            self.assertIsNone(self.owners_of(f"changed{number}", "{{ messages[0].content | " + change + " }}", messages))
+
     def test_l2_a_clock_or_no_template_is_refused(self) -> None:
         case = self.case({"id": "a", "messages": [{"role": "user", "content": "he"}]})
         with self.assertRaisesRegex(OracleError, "clock"):

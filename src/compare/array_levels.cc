@@ -230,8 +230,14 @@ void CompareTruth(const Evidence& evidence, Book* book) {
   for (const ArrayResult& result : book->comparison().arrays) {
     if (result.name != "logits") continue;
     if (!result.truth_error_candidate || !result.truth_error_reference || !result.truth_error_source) {
-      // A nonfinite candidate is no reason to leave its case out of the maximum.
-      if (result.verdict != Verdict::kPass) truth.verdict = Verdict::kError;
+      // Neither a nonfinite candidate nor a container without these logits leaves a case out of the maximum.
+      truth.verdict = Verdict::kError;
+      if (truth.summary.empty()) {
+        truth.summary = "the logits of case " + result.case_id + " have no distance from truth of " +
+                        (!result.truth_error_reference ? "the reference"
+                         : !result.truth_error_source  ? "the source"
+                                                       : "the candidate");
+      }
       continue;
     }
     ++truth.n_arrays;
@@ -239,12 +245,10 @@ void CompareTruth(const Evidence& evidence, Book* book) {
     truth.reference = std::max(truth.reference, *result.truth_error_reference);
     truth.source = std::max(truth.source, *result.truth_error_source);
   }
-  if (truth.verdict == Verdict::kError) {
-    truth.summary = "the logits of a case have no distance from truth";
-    return;
-  }
+  if (truth.verdict == Verdict::kError) return;
   if (truth.n_arrays == 0) {
-    truth.summary = "no logits that all of candidate, reference, source and truth have";
+    truth.verdict = Verdict::kError;
+    truth.summary = "truth and source were given, and no case has logits that can be compared";
     return;
   }
   truth.verdict = truth.candidate <= truth.source ? Verdict::kPass : Verdict::kFail;

@@ -102,6 +102,140 @@ void Book::Close(uint64_t unstable_cap_ppm) {
   }
 }
 
+namespace {
+
+// A container is what its mode says: arrays of that precision, made by an exporter in that mode.
+Status CheckPrecision(const golden::Golden& container) {
+  const bool is_truth = container.mode() == golden::Mode::kTruth;
+  const cbor::Value* recorded = container.content().generator.Find("mode");
+  if (recorded != nullptr && *recorded != cbor::Value(golden::ModeName(container.mode()))) {
+    return Fail(MakeError(ErrorCode::kGldSchema, "the exporter ran in another mode than the container says")
+                    .Field("generator.mode"));
+  }
+  for (const golden::Case& one : container.cases()) {
+    for (const golden::Observation& observation : one.observations) {
+      const bool is_f64 = observation.dtype == golden::DType::kF64;
+      const bool is_float =
+          is_f64 || observation.dtype == golden::DType::kF32 || observation.dtype == golden::DType::kBf16;
+      if (!is_float || is_f64 == is_truth) continue;
+      return Fail(MakeError(ErrorCode::kGldSchema, "case " + one.case_id + ": an array of mode " +
+                                                       std::string(golden::ModeName(container.mode())) +
+                                                       (is_truth ? " is not float64" : " is float64"))
+                      .Field(observation.name));
+    }
+  }
+  return {};
+}
+
+Status CheckModes(const Evidence& evidence, const golden::Golden& candidate) {
+  const auto require = [](const golden::Golden* container, golden::Mode mode,
+                          std::string_view place) -> Status {
+    if (container == nullptr) return {};
+    if (container->mode() != mode) {
+      return Fail(ErrorCode::kUsage, "the " + std::string(place) + " is a container of mode " +
+                                         std::string(golden::ModeName(mode)) + ", this one is of mode " +
+                                         std::string(golden::ModeName(container->mode())));
+    }
+    return CheckPrecision(*container);
+  };
+  // Two candidates may stand against each other: the first takes the reference's place.
+  const bool two_candidates = evidence.reference->mode() == golden::Mode::kCandidate &&
+                              evidence.source == nullptr && evidence.truth == nullptr;
+  SLM_TRY(require(evidence.reference, two_candidates ? golden::Mode::kCandidate : golden::Mode::kReference,
+                  "reference"));
+  SLM_TRY(require(evidence.source, golden::Mode::kSource, "source"));
+  SLM_TRY(require(evidence.truth, golden::Mode::kTruth, "truth"));
+  return require(&candidate, golden::Mode::kCandidate, "candidate");
+}
+
+// The limits were calibrated for a source and a backend; elsewhere they say nothing (TOL-04).
+Status CheckScope(const Policy& policy, const golden::Golden& reference, const golden::Golden& candidate) {
+  const auto out_of_scope = [&policy](std::string what, std::string_view field) {
+    return Fail(
+        MakeError(ErrorCode::kPolScope, "policy " + policy.name + " " + std::move(what)).Field(field));
+  };
+  const auto& ids = reference.content().identities;
+  const auto source = ids.find("source");
+  if (source == ids.end() ? !policy.any_source : !policy.IsForSource(source->second)) {
+    return out_of_scope("is not for this source; use one that names it, or a general one",
+                        "applies_to.sources");
+  }
+  const auto text_of = [&candidate](std::string_view key) {
+    const cbor::Value* value = candidate.content().generator.Find(key);
+    return value != nullptr && value->AsTextString() != nullptr ? *value->AsTextString() : std::string();
+  };
+  if (const std::string backend = text_of("backend"); !policy.IsForBackend(backend)) {
+    return out_of_scope("is not for backend \"" + backend + "\"", "applies_to.backends");
+  }
+  if (const std::string profile = text_of("profile"); profile != policy.profile) {
+    return out_of_scope("is for profile " + policy.profile + ", the candidate ran \"" + profile + "\"",
+                        "profile");
+  }
+  return {};
+}
+
+// Levels that nothing of this version runs.
+void ReasonsOfThisVersion(Book* book) {
+  book->NotClaimed(Level::kL4, "float weights: nothing was quantized");
+  book->NotClaimed(Level::kL8, "greedy decoding only: no sampler ran");
+  book->NotClaimed(Level::kL10, "no conversation ran");
+  book->NotClaimed(Level::kL11, "no statistical plan is registered");
+  book->NotClaimed(Level::kL12, "no sealed cases");
+}
+
+Comparison Blank(const Policy& policy) {
+  Comparison comparison;
+  comparison.policy_name = policy.name;
+  comparison.policy_version = policy.version;
+  comparison.policy_sha256 = policy.file_sha256;
+  comparison.margin_e = policy.margin_e;
+  for (size_t i = 0; i < comparison.levels.size(); ++i) comparison.levels[i].level = static_cast<Level>(i);
+  return comparison;
+}
+
+}  // namespace
+
+Comparison CompareWithoutEvidence(const Subject& subject, const golden::Golden& candidate,
+                                  const Policy& policy) {
+  Comparison comparison = Blank(policy);
+  Book book(&comparison);
+  const auto enter = [&book](Verdict verdict, std::string case_id, std::string place, std::string what) {
+    Difference difference;
+    difference.order = Stage::kIdentity;
+    difference.case_id = std::move(case_id);
+    difference.place = std::move(place);
+    difference.code = verdict == Verdict::kError ? "CMP-MISSING" : "";
+    difference.what = std::move(what);
+    book.Enter(verdict, std::move(difference));
+  };
+  const auto& held = candidate.content().identities;
+  for (const auto& [role, hash] : subject.identities) {
+    const auto found = held.find(role);
+    if (found == held.end()) {
+      enter(Verdict::kError, "", "identities." + role,
+            "the candidate does not say which one it is made from");
+    } else if (found->second != hash) {
+      enter(Verdict::kFail, "", "identities." + role, "the candidate is made from another " + role);
+    } else {
+      book.Pass(Level::kL0);
+    }
+  }
+  for (const std::string& id : subject.case_ids) {
+    if (candidate.content().FindCase(id) != nullptr) {
+      book.Pass(Level::kL0);
+    } else {
+      enter(Verdict::kError, id, "case", "the candidate did not run this case");
+    }
+  }
+  constexpr std::string_view kReference = "needs evidence: a container of mode reference";
+  for (Level level : {Level::kL1, Level::kL2, Level::kL3, Level::kL5, Level::kL6, Level::kL7, Level::kL9})
+    book.NotClaimed(level, kReference);
+  ReasonsOfThisVersion(&book);
+  comparison.truth.summary = "needs evidence: containers of mode reference, source and truth";
+  book.Close(policy.unstable_cap_ppm);
+  return comparison;
+}
+
 Result<Evidence> SortEvidence(const std::vector<const golden::Golden*>& containers) {
   Evidence evidence;
   for (const golden::Golden* container : containers) {
@@ -136,6 +270,8 @@ Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candi
   if (evidence.reference == nullptr) {
     return Fail(ErrorCode::kUsage, "a comparison needs evidence of mode reference");
   }
+  SLM_TRY(CheckModes(evidence, candidate));
+  SLM_TRY(CheckScope(policy, *evidence.reference, candidate));
   const auto& reference_ids = evidence.reference->content().identities;
   for (const golden::Golden* other : {evidence.source, evidence.truth}) {
     if (other == nullptr) continue;
@@ -149,27 +285,17 @@ Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candi
               .Field("identities.source"));
     }
   }
-  Comparison comparison;
-  comparison.policy_name = policy.name;
-  comparison.policy_version = policy.version;
-  comparison.policy_sha256 = policy.file_sha256;
-  comparison.margin_e = policy.margin_e;
-  for (size_t i = 0; i < comparison.levels.size(); ++i) comparison.levels[i].level = static_cast<Level>(i);
-
+  Comparison comparison = Blank(policy);
   Book book(&comparison);
   book.NotClaimed(Level::kL0, "the containers share no identity");
   book.NotClaimed(Level::kL1, "no case with text");
   book.NotClaimed(Level::kL2, "no case with messages: the suite claims no template");
   book.NotClaimed(Level::kL3, "the evidence holds neither tensors nor a configuration");
-  book.NotClaimed(Level::kL4, "float weights: nothing was quantized");
   book.NotClaimed(Level::kL5, "the evidence holds no operator observations");
   book.NotClaimed(Level::kL6, "the evidence holds no residual streams");
   book.NotClaimed(Level::kL7, "the evidence holds no logits");
-  book.NotClaimed(Level::kL8, "greedy decoding only: no sampler ran");
   book.NotClaimed(Level::kL9, "no case with generated tokens");
-  book.NotClaimed(Level::kL10, "no conversation ran");
-  book.NotClaimed(Level::kL11, "no statistical plan is registered");
-  book.NotClaimed(Level::kL12, "no sealed cases");
+  ReasonsOfThisVersion(&book);
   CompareExactLevels(evidence, candidate, &book);
   CompareArrays(evidence, candidate, policy, &book);
   CompareGenerations(evidence, candidate, policy.margin_e, &book);

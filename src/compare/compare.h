@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,9 +116,21 @@ struct Comparison {
   std::optional<Difference> first;  // of all levels, in the order of BIS-01
 };
 
-// Errors: USAGE if there is no reference, or two containers of the evidence are not of one source.
+// The reference may be another candidate, alone: two backends against each other.
+// Errors: USAGE if there is no reference, a container stands in the place of another mode, or two containers
+// of the evidence are not of one source; GLD-SCHEMA for arrays of another precision than the mode's;
+// POL-SCOPE for a policy of another source, backend or profile.
 [[nodiscard]] Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate,
                                          const Policy& policy);
+
+// What a candidate must be, known without an oracle: from the artifact and the cases file.
+struct Subject {
+  std::map<std::string, Hash256, std::less<>> identities;  // "source", "artifact", "tokenizer", "template"
+  std::vector<std::string> case_ids;                       // of the suite
+};
+// Without evidence: L0 is computed, every other level is not claimed and says what it would need.
+[[nodiscard]] Comparison CompareWithoutEvidence(const Subject& subject, const golden::Golden& candidate,
+                                                const Policy& policy);
 
 // Sorts `containers` into the roles of Evidence by their mode. Error: USAGE for two of one mode, or a
 // candidate's container.

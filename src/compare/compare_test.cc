@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "compare/fake_suite.h"
@@ -180,6 +181,182 @@ TEST_F(CompareTest, RenderedBytes_TPL_05) {
   ExpectOnly(comparison, Verdict::kFail, {Level::kL2, Level::kL9});
   EXPECT_EQ(comparison.first->index, (std::vector<uint64_t>{1}));
   EXPECT_EQ(comparison.first->reference, ":i");
+}
+
+TEST_F(CompareTest, DecodedBytesAreComparedAtL1_LVL_01) {
+  candidate_.Case("text").meta.tokenizations[0].decoded = Bytes{'h', ' ', 'j'};
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL1});
+  ASSERT_TRUE(comparison.first.has_value());
+  EXPECT_EQ(comparison.first->place, "tokenization.input.decoded");
+  EXPECT_EQ(comparison.first->index, std::vector<uint64_t>{2});
+}
+
+TEST_F(CompareTest, TheOwnerOfEachByteAndTokenIsComparedAtL2_LVL_01) {
+  candidate_.Case("chat").meta.ownership = {{0, 1, "template"}, {1, 3, "messages[0].content"}};
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL2});
+  ASSERT_TRUE(comparison.first.has_value());
+  EXPECT_EQ(comparison.first->place, "ownership");
+  EXPECT_EQ(comparison.first->index, std::vector<uint64_t>{1});
+  EXPECT_EQ(comparison.first->reference, "template");
+  EXPECT_EQ(comparison.first->candidate, "messages[0].content");
+  // Of the bytes, and of the token that they are.
+  EXPECT_EQ(comparison.levels[static_cast<size_t>(Level::kL2)].n_fail, 2u);
+}
+
+TEST_F(CompareTest, AnotherOwnerOfTheSameBytesIsADifference_LVL_01) {
+  candidate_.Case("chat").meta.ownership = {{0, 2, "template"}, {2, 3, "messages[0].role"}};
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL2});
+  EXPECT_EQ(comparison.first->index, std::vector<uint64_t>{2});
+}
+
+// What the evidence does not hold cannot have been compared: an error of its level, never a pass.
+TEST_F(CompareTest, AbsentEvidenceIsAnErrorOfItsLevel_LVL_01) {
+  struct Absence {
+    const char* what;
+    std::function<void(FakeSuite*)> remove;
+    Level level;
+  };
+  const Absence absences[] = {
+      {"decoded bytes", [](FakeSuite* s) { s->Case("text").meta.tokenizations[0].decoded.reset(); },
+       Level::kL1},
+      {"owners", [](FakeSuite* s) { s->Case("chat").meta.ownership.reset(); }, Level::kL2},
+      {"tokenizer", [](FakeSuite* s) { s->content.identities.erase("tokenizer"); }, Level::kL0},
+      {"source",
+       [](FakeSuite* s) {
+         s->content.identities.erase("source");
+         s->content.source_files.clear();
+       },
+       Level::kL0},
+      {"configuration",
+       [](FakeSuite* s) {
+         s->content.effective_config.clear();
+         s->content.identities["config"] = Sha256Of(cbor::Encode(cbor::Array{}));
+       },
+       Level::kL3},
+  };
+  const auto source = source_.Open();
+  for (const Absence& absence : absences) {
+    for (const bool of_reference : {true, false}) {
+      FakeSuite reference = reference_;
+      FakeSuite candidate = candidate_;
+      absence.remove(of_reference ? &reference : &candidate);
+      const auto opened = reference.Open();
+      const auto other = candidate.Open();
+      auto result = Compare({opened.get(), nullptr, nullptr}, *other, policy_);
+      ASSERT_TRUE(result.has_value()) << absence.what << result.error().ToString();
+      const Verdict verdict = Of(*result, absence.level);
+      EXPECT_TRUE(verdict == Verdict::kError || verdict == Verdict::kFail) << absence.what << of_reference;
+      ASSERT_TRUE(result->first.has_value()) << absence.what;
+      EXPECT_EQ(result->first->code, "CMP-MISSING") << absence.what;
+    }
+  }
+  FakeSuite without_tensors = reference_;
+  without_tensors.content.tensors.clear();
+  const auto opened = without_tensors.Open();
+  const auto other = candidate_.Open();
+  EXPECT_EQ(Of(*Compare({opened.get(), nullptr, nullptr}, *other, policy_), Level::kL3), Verdict::kError);
+}
+
+TEST_F(CompareTest, TruthOrSourceWithoutLogitsIsAnErrorOfTheTruthRule_ORA_02) {
+  for (FakeSuite* suite : {&truth_, &source_}) {
+    const FakeSuite whole = *suite;
+    std::erase_if(suite->Case("ids").arrays, [](const FakeArray& array) { return array.name == "logits"; });
+    const Comparison comparison = Run();
+    EXPECT_EQ(comparison.truth.verdict, Verdict::kError);
+    EXPECT_NE(comparison.truth.summary.find("case ids"), std::string::npos) << comparison.truth.summary;
+    for (FakeCase& one : suite->cases) {
+      std::erase_if(one.arrays, [](const FakeArray& array) { return array.name == "logits"; });
+    }
+    EXPECT_EQ(Run().truth.verdict, Verdict::kError);
+    *suite = whole;
+  }
+}
+
+TEST_F(CompareTest, EachContainerStandsInThePlaceOfItsMode_ORA_02) {
+  const auto reference = reference_.Open();
+  const auto source = source_.Open();
+  const auto truth = truth_.Open();
+  const auto candidate = candidate_.Open();
+  const auto code = [this](Evidence evidence, const golden::Golden& other) -> std::string {
+    const auto result = Compare(evidence, other, policy_);
+    return result.has_value() ? "" : result.error().CodeText();
+  };
+  EXPECT_EQ(code({truth.get(), nullptr, nullptr}, *truth), "USAGE");
+  EXPECT_EQ(code({reference.get(), nullptr, nullptr}, *reference), "USAGE");
+  EXPECT_EQ(code({source.get(), nullptr, nullptr}, *candidate), "USAGE");
+  EXPECT_EQ(code({reference.get(), reference.get(), truth.get()}, *candidate), "USAGE");
+  EXPECT_EQ(code({reference.get(), source.get(), source.get()}, *candidate), "USAGE");
+  EXPECT_EQ(code({candidate.get(), source.get(), truth.get()}, *candidate), "USAGE");
+  // Two backends against each other.
+  EXPECT_EQ(code({candidate.get(), nullptr, nullptr}, *candidate), "");
+}
+
+TEST_F(CompareTest, ATruthThatIsNotFloat64IsNone_ORA_02) {
+  FakeSuite disguised = reference_;
+  disguised.content.mode = golden::Mode::kTruth;
+  const auto truth = disguised.Open();
+  const auto reference = reference_.Open();
+  const auto source = source_.Open();
+  const auto candidate = candidate_.Open();
+  const auto result = Compare({reference.get(), source.get(), truth.get()}, *candidate, policy_);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ErrorCode::kGldSchema);
+  FakeSuite other_mode = truth_;
+  other_mode.content.generator.Set("mode", "reference");
+  const auto opened = other_mode.Open();
+  const auto again = Compare({reference.get(), source.get(), opened.get()}, *candidate, policy_);
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().field, "generator.mode");
+}
+
+TEST_F(CompareTest, APolicyIsForItsSourceBackendAndProfile_TOL_04) {
+  const auto reference = reference_.Open();
+  const auto candidate = candidate_.Open();
+  const auto field = [&](const Policy& policy) -> std::string {
+    const auto result = Compare({reference.get(), nullptr, nullptr}, *candidate, policy);
+    if (result.has_value()) return "";
+    EXPECT_EQ(result.error().code, ErrorCode::kPolScope);
+    return result.error().field;
+  };
+  Policy policy = policy_;
+  EXPECT_EQ(field(policy), "");
+  policy.any_source = false;
+  policy.sources = {Sha256Of(AsBytes("another source"))};
+  EXPECT_EQ(field(policy), "applies_to.sources");
+  policy.sources.push_back(reference->content().identities.at("source"));
+  EXPECT_EQ(field(policy), "");
+  policy.backends = {"wasm-scalar"};
+  EXPECT_EQ(field(policy), "applies_to.backends");
+  policy = policy_;
+  policy.profile = "fast-v1";
+  EXPECT_EQ(field(policy), "profile");
+}
+
+// LVL-06: the cosine of these two arrays is 1 to fifteen digits, their average distance far below the limit.
+TEST_F(CompareTest, NoAverageOrCosineChangesAVerdict_LVL_06) {
+  reference_.Case("ids").Array("final_norm").values.assign(12, 1000.0);
+  candidate_.Case("ids").Array("final_norm").values.assign(12, 1000.0);
+  candidate_.Case("ids").Array("final_norm").values[7] += 0.0005;
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL5});
+  for (const ArrayResult& result : comparison.arrays) {
+    if (result.verdict != Verdict::kFail) continue;
+    EXPECT_GT(result.stats.cosine, 1 - 1e-12);
+    EXPECT_EQ(result.stats.quantile_abs[0], 0.0);
+    EXPECT_EQ(result.stats.n_failing, 1u);
+  }
+}
+
+// LVL-06: where the profile permits variation, other bits within the limit pass.
+TEST_F(CompareTest, NoBitIdentityIsDemandedWhereVariationIsPermitted_LVL_06) {
+  candidate_.Case("ids").Array("logits").values[0] += 0.00003;
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kPass, {});
+  const LevelResult& level = comparison.levels[static_cast<size_t>(Level::kL7)];
+  EXPECT_GT(level.worst_abs, 0.0);
 }
 
 TEST_F(CompareTest, TensorsAndConfiguration_MAP_04_CFG_03) {

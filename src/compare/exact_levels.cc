@@ -34,7 +34,17 @@ void CompareIdentities(const Content& reference, const Content& candidate, Book*
   for (std::string_view role : {"source", "tokenizer", "template"}) {
     const auto mine = reference.identities.find(role);
     const auto theirs = candidate.identities.find(role);
-    if (mine == reference.identities.end() || theirs == candidate.identities.end()) continue;
+    const bool has_mine = mine != reference.identities.end();
+    const bool has_theirs = theirs != candidate.identities.end();
+    if (!has_mine && !has_theirs && role != "source") continue;  // neither has a tokenizer, or a template
+    if (!has_mine || !has_theirs) {
+      book->Enter(Verdict::kError,
+                  Missing(At(Level::kL0, Stage::kIdentity, "", "identities." + std::string(role)),
+                          has_mine     ? "the candidate does not say which one it is made from"
+                          : has_theirs ? "the evidence does not say which one it is made from"
+                                       : "neither side says which one it is made from"));
+      continue;
+    }
     if (mine->second == theirs->second) {
       book->Pass(Level::kL0);
       continue;
@@ -99,6 +109,33 @@ void CompareOffsets(const std::string& case_id, std::string place,
   book->Enter(Verdict::kFail, std::move(difference));
 }
 
+std::string ByteContext(const Bytes& bytes, size_t at) {
+  const size_t n = std::min<size_t>(bytes.size() - std::min(bytes.size(), at), 24);
+  return n == 0 ? "end" : EscapeForDisplay(AsText(ByteSpan(bytes).subspan(at, n)));
+}
+
+// Bytes at L1 and L2. A side that does not state them leaves the level without its check: an error.
+void CompareBytes(Difference difference, const std::optional<Bytes>& reference,
+                  const std::optional<Bytes>& candidate, std::string_view what, Book* book) {
+  if (!reference || !candidate) {
+    book->Enter(Verdict::kError,
+                Missing(std::move(difference), std::string(reference ? "the candidate" : "the evidence") +
+                                                   " does not state the " + std::string(what)));
+    return;
+  }
+  if (*reference == *candidate) {
+    book->Pass(difference.level);
+    return;
+  }
+  const size_t i = FirstDifferent(*reference, *candidate);
+  difference.index = {i};
+  difference.flat_index = i;
+  difference.reference = ByteContext(*reference, i);
+  difference.candidate = ByteContext(*candidate, i);
+  difference.what = std::string(what) + " differ";
+  book->Enter(Verdict::kFail, std::move(difference));
+}
+
 // Only the published file is the reference of L1; what AutoTokenizer built is a conflict's business.
 void CompareTokenizations(const Case& reference, const Case& candidate, Book* book) {
   for (const Tokenization& expected : reference.tokenizations) {
@@ -120,6 +157,8 @@ void CompareTokenizations(const Case& reference, const Case& candidate, Book* bo
                    book);
     CompareOffsets(reference.case_id, place + ".scalar_offsets", expected.scalar_offsets,
                    actual->scalar_offsets, book);
+    CompareBytes(At(Level::kL1, Stage::kIds, reference.case_id, place + ".decoded"), expected.decoded,
+                 actual->decoded, "decoded bytes", book);
   }
   if (reference.input_kind == golden::InputKind::kTokenIds) {
     if (reference.ids != candidate.ids) book->MarkPromptDiffers(reference.case_id);
@@ -129,31 +168,96 @@ void CompareTokenizations(const Case& reference, const Case& candidate, Book* bo
   if (reference.ids != candidate.ids) book->MarkPromptDiffers(reference.case_id);
 }
 
-std::string ByteContext(const Bytes& bytes, size_t at) {
-  const size_t n = std::min<size_t>(bytes.size() - std::min(bytes.size(), at), 24);
-  return n == 0 ? "end" : EscapeForDisplay(AsText(ByteSpan(bytes).subspan(at, n)));
+// The tokens of the rendered prompt as the reference cut it; null if there are none.
+const Tokenization* RenderedTokens(const Case& one) {
+  for (const Tokenization& tokenization : one.tokenizations) {
+    if (tokenization.reference == "published" && tokenization.of == "rendered") return &tokenization;
+  }
+  return nullptr;
+}
+
+// Owners of the bytes of one token, in order, separated by "+"; "none" for a token without bytes.
+std::string OwnerOfToken(const std::vector<golden::OwnedInterval>& owners,
+                         const std::pair<uint32_t, uint32_t>& bytes) {
+  std::string out;
+  for (const golden::OwnedInterval& interval : owners) {
+    if (interval.end <= bytes.first || interval.begin >= bytes.second) continue;
+    out += (out.empty() ? "" : "+") + interval.owner;
+  }
+  return out.empty() ? "none" : out;
+}
+
+std::string OwnerAt(const std::vector<golden::OwnedInterval>& owners, uint64_t byte) {
+  for (const golden::OwnedInterval& interval : owners) {
+    if (byte >= interval.begin && byte < interval.end) return interval.owner;
+  }
+  return "end";
+}
+
+// Who put each byte of the prompt there, and with it whose each token is (L2).
+void CompareOwnership(const Case& reference, const Case& candidate, Book* book) {
+  Difference difference = At(Level::kL2, Stage::kRendered, reference.case_id, "ownership");
+  if (!reference.ownership || !candidate.ownership) {
+    book->Enter(Verdict::kError, Missing(std::move(difference),
+                                         std::string(reference.ownership ? "the candidate" : "the evidence") +
+                                             " does not state the owners of the rendered bytes"));
+    return;
+  }
+  if (*reference.ownership == *candidate.ownership) {
+    book->Pass(Level::kL2);
+  } else {
+    const size_t i = FirstDifferent(*reference.ownership, *candidate.ownership);
+    const auto end_of = [i](const std::vector<golden::OwnedInterval>& owners) {
+      return i < owners.size() ? owners[i].end : UINT64_MAX;
+    };
+    const uint64_t begin = i < reference.ownership->size()   ? (*reference.ownership)[i].begin
+                           : i < candidate.ownership->size() ? (*candidate.ownership)[i].begin
+                                                             : 0;
+    const bool other_owner = OwnerAt(*reference.ownership, begin) != OwnerAt(*candidate.ownership, begin);
+    const uint64_t at =
+        other_owner ? begin : std::min(end_of(*reference.ownership), end_of(*candidate.ownership));
+    difference.index = {at};
+    difference.flat_index = at;
+    difference.reference = OwnerAt(*reference.ownership, at);
+    difference.candidate = OwnerAt(*candidate.ownership, at);
+    difference.what = "the byte has another owner";
+    book->Enter(Verdict::kFail, difference);
+  }
+  const Tokenization* mine = RenderedTokens(reference);
+  const Tokenization* theirs = RenderedTokens(candidate);
+  if (mine == nullptr || theirs == nullptr || mine->ids != theirs->ids ||
+      mine->byte_offsets != theirs->byte_offsets) {
+    book->Skip(Level::kL2);  // the prompt was cut otherwise: L1 says so, and whose a token is has no answer
+    return;
+  }
+  Difference token = At(Level::kL2, Stage::kRendered, reference.case_id, "token_ownership");
+  for (size_t i = 0; i < mine->byte_offsets.size(); ++i) {
+    token.reference = OwnerOfToken(*reference.ownership, mine->byte_offsets[i]);
+    token.candidate = OwnerOfToken(*candidate.ownership, theirs->byte_offsets[i]);
+    if (token.reference == token.candidate) continue;
+    token.index = {i};
+    token.flat_index = i;
+    token.what = "the token has another owner";
+    book->Enter(Verdict::kFail, std::move(token));
+    return;
+  }
+  book->Pass(Level::kL2);
 }
 
 void CompareRendered(const Case& reference, const Case& candidate, Book* book) {
-  if (!reference.rendered) return;
-  Difference difference = At(Level::kL2, Stage::kRendered, reference.case_id, "rendered");
-  if (!candidate.rendered) {
-    book->Enter(Verdict::kError, Missing(std::move(difference), "the candidate rendered nothing"));
+  if (!reference.rendered) {
+    if (reference.input_kind != golden::InputKind::kMessages) return;
+    book->Enter(Verdict::kError, Missing(At(Level::kL2, Stage::kRendered, reference.case_id, "rendered"),
+                                         "the evidence holds no rendered prompt of this case"));
+    return;
+  }
+  CompareBytes(At(Level::kL2, Stage::kRendered, reference.case_id, "rendered"), reference.rendered,
+               candidate.rendered, "prompt bytes", book);
+  if (candidate.rendered != reference.rendered) {
     book->MarkPromptDiffers(reference.case_id);
     return;
   }
-  if (*reference.rendered == *candidate.rendered) {
-    book->Pass(Level::kL2);
-    return;
-  }
-  const size_t i = FirstDifferent(*reference.rendered, *candidate.rendered);
-  difference.index = {i};
-  difference.flat_index = i;
-  difference.reference = ByteContext(*reference.rendered, i);
-  difference.candidate = ByteContext(*candidate.rendered, i);
-  difference.what = "prompt bytes differ";
-  book->Enter(Verdict::kFail, std::move(difference));
-  book->MarkPromptDiffers(reference.case_id);
+  CompareOwnership(reference, candidate, book);
 }
 
 // The input itself must be the same, else nothing that follows means anything.
@@ -171,6 +275,11 @@ bool SameInput(const Case& reference, const Case& candidate, Book* book) {
 }
 
 void CompareTensors(const Content& reference, const Content& candidate, Book* book) {
+  if (reference.tensors.empty()) {
+    book->Enter(Verdict::kError, Missing(At(Level::kL3, Stage::kMapping, "", "tensors"),
+                                         "the evidence holds no source tensor to account for"));
+    return;
+  }
   const auto order = [](const TensorHash& t) { return std::string_view(t.name); };
   auto mine = reference.tensors.begin();
   auto theirs = candidate.tensors.begin();
@@ -228,6 +337,11 @@ bool EqualWithinOneUnit(const cbor::Value& a, const cbor::Value& b) {
 }
 
 void CompareConfig(const Content& reference, const Content& candidate, Book* book) {
+  if (reference.effective_config.empty()) {
+    book->Enter(Verdict::kError, Missing(At(Level::kL3, Stage::kMapping, "", "config"),
+                                         "the evidence holds no effective configuration"));
+    return;
+  }
   for (const ConfigField& expected : reference.effective_config) {
     const ConfigField* actual = candidate.FindConfig(expected.name);
     if (actual == nullptr) {
@@ -247,7 +361,7 @@ void CompareConfig(const Content& reference, const Content& candidate, Book* boo
     book->Enter(Verdict::kFail, std::move(difference));
   }
   for (const ConfigField& extra : candidate.effective_config) {
-    if (reference.effective_config.empty() || reference.FindConfig(extra.name) != nullptr) continue;
+    if (reference.FindConfig(extra.name) != nullptr) continue;
     book->Enter(Verdict::kFail, Missing(At(Level::kL3, Stage::kMapping, "", "config." + extra.name),
                                         "a field that the pinned source does not have"));
   }

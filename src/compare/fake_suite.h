@@ -230,6 +230,10 @@ inline FakeSuite MakeFakeSuite(golden::Mode mode) {
   golden::Content& content = suite.content;
   content.mode = mode;
   content.generator.Set("name", std::string(golden::ModeName(mode)));
+  if (mode == golden::Mode::kCandidate) {
+    content.generator.Set("backend", "native-scalar");
+    content.generator.Set("profile", "exact-v1");
+  }
   golden::SourceFile file;
   const std::string path = "config.json";
   file.path = Bytes(path.begin(), path.end());
@@ -277,6 +281,7 @@ inline FakeSuite MakeFakeSuite(golden::Mode mode) {
   tokenization.ids = {3, 4, 5};
   tokenization.byte_offsets = {{0, 1}, {1, 2}, {2, 3}};
   tokenization.scalar_offsets = tokenization.byte_offsets;
+  tokenization.decoded = Bytes(text.begin(), text.end());
   FakeCase text_case;
   text_case.meta = FakeCaseMeta("text", golden::InputKind::kUtf8, Bytes(text.begin(), text.end()), {3, 4, 5});
   text_case.meta.tokenizations = {tokenization};
@@ -290,6 +295,7 @@ inline FakeSuite MakeFakeSuite(golden::Mode mode) {
   chat.meta.input = Bytes(messages.begin(), messages.end());
   const std::string rendered = "u:i";
   chat.meta.rendered = Bytes(rendered.begin(), rendered.end());
+  chat.meta.ownership = {{0, 2, "template"}, {2, 3, "messages[0].content"}};
   chat.meta.add_generation_prompt = true;
   chat.meta.tokenizations[0].of = "rendered";
   suite.cases.push_back(chat);
@@ -321,6 +327,7 @@ inline std::string FakePolicyJson(std::string_view margin_e = "1e-4") {
     }
   }
   return "{\"schema\":\"slm.tolerance-policy.v1\",\"name\":\"fake\",\"version\":1,\"profile\":\"exact-v1\","
+         "\"applies_to\":{\"sources\":\"any\",\"backends\":[\"native-scalar\"]},\"factor_reason\":\"test\","
          "\"margin_e\":" +
          std::string(margin_e) +
          ",\"margin_e_basis\":{\"permitted\":1e-3,\"oracle_variation\":0,"

@@ -123,7 +123,62 @@ Result<Rule> ParseRule(const json::Value& object, std::string_view role) {
   return Bad(*object.Find("kind"), "kind is one of exact, ulp, bounded");
 }
 
+// {"sources": "any" or hashes, "backends": names}
+Status ParseScope(const json::Value& root, Policy* policy) {
+  SLM_ASSIGN(json::Value scope, Require(root, "applies_to"));
+  SLM_TRY(OnlyKeys(scope, {"sources", "backends"}));
+  SLM_ASSIGN(json::Value sources, Require(scope, "sources"));
+  if (sources.is_string() && sources.string() == "any") {
+    policy->any_source = true;
+  } else {
+    if (!sources.is_array())
+      return Bad(sources, "expected \"any\", or an array of at least one source identity");
+    for (json::Value source : sources.children()) {
+      Hash256 hash{};
+      if (!source.is_string() || !HashFromHex(source.string(), &hash))
+        return Bad(source, "expected 64 hexadecimal digits");
+      policy->sources.push_back(hash);
+    }
+    if (policy->sources.empty()) return Bad(sources, "a policy for no source; name one, or say \"any\"");
+  }
+  SLM_ASSIGN(json::Value backends, Require(scope, "backends"));
+  if (!backends.is_array()) return Bad(backends, "expected an array of backends");
+  for (json::Value backend : backends.children()) {
+    if (!backend.is_string() || backend.string().empty()) return Bad(backend, "expected text");
+    policy->backends.emplace_back(backend.string());
+  }
+  if (policy->backends.empty()) return Bad(backends, "a policy for no backend; name one");
+  return {};
+}
+
 }  // namespace
+
+bool Policy::IsForSource(const Hash256& source) const {
+  return any_source || std::find(sources.begin(), sources.end(), source) != sources.end();
+}
+
+bool Policy::IsForBackend(std::string_view backend) const {
+  return std::find(backends.begin(), backends.end(), backend) != backends.end();
+}
+
+std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend) {
+  std::optional<Policy> general;
+  for (std::string_view text : ShippedPolicies()) {
+    auto policy = ParsePolicy(text);
+    if (!policy.has_value() || !policy->IsForSource(source) || !policy->IsForBackend(backend)) continue;
+    if (!policy->any_source) return *std::move(policy);
+    general = *std::move(policy);
+  }
+  return general;
+}
+
+std::optional<Hash256> ShippedPolicyHash(std::string_view name, uint64_t version) {
+  for (std::string_view text : ShippedPolicies()) {
+    const auto policy = ParsePolicy(text);
+    if (policy.has_value() && policy->name == name && policy->version == version) return policy->file_sha256;
+  }
+  return std::nullopt;
+}
 
 const Rule& Policy::ForRole(std::string_view role) const {
   return rules.find(role)->second;
@@ -151,14 +206,16 @@ Result<Policy> ParsePolicy(std::string_view json_text) {
   SLM_ASSIGN(json::Document document,
              json::Parse(std::string(json_text), {.max_bytes = kMaxPolicyBytes, .max_depth = 8}));
   const json::Value root = document.root();
-  SLM_TRY(OnlyKeys(root, {"schema", "name", "version", "profile", "note", "margin_e", "margin_e_basis",
-                          "unstable_cap_ppm", "rules"}));
+  SLM_TRY(OnlyKeys(root, {"schema", "name", "version", "profile", "applies_to", "note", "factor_reason",
+                          "margin_e", "margin_e_basis", "unstable_cap_ppm", "rules"}));
   SLM_ASSIGN(std::string schema, Text(root, "schema"));
   if (schema != "slm.tolerance-policy.v1") return Bad(*root.Find("schema"), "not slm.tolerance-policy.v1");
   Policy policy;
   SLM_ASSIGN(policy.name, Text(root, "name"));
   SLM_ASSIGN(policy.version, Uint(root, "version"));
   SLM_ASSIGN(policy.profile, Text(root, "profile"));
+  SLM_TRY(ParseScope(root, &policy));
+  SLM_ASSIGN(policy.factor_reason, Text(root, "factor_reason"));
   SLM_ASSIGN(policy.margin_e, GroundedLimit(root, "margin_e", "margin_e_basis", kMarginCeiling));
   SLM_ASSIGN(policy.unstable_cap_ppm, Uint(root, "unstable_cap_ppm"));
   if (policy.unstable_cap_ppm > kUnstableCapCeilingPpm) {

@@ -9,8 +9,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -39,17 +42,34 @@ struct Ceiling {
 };
 
 struct Policy {
-  std::string name;                                // "exact-v1-f32"
-  uint64_t version = 0;                            // raised whenever a limit changes (TOL-03)
-  std::string profile;                             // evaluation profile of the candidate, "exact-v1"
+  std::string name;      // "exact-v1-f32"
+  uint64_t version = 0;  // raised whenever a limit changes (TOL-03)
+  std::string profile;   // evaluation profile of the candidate, "exact-v1"
+  // What the limits were calibrated for (TOL-04): identities of sources (golden.md), and backends by name.
+  bool any_source = false;  // a general policy: for sources that have none of their own
+  std::vector<Hash256> sources;
+  std::vector<std::string> backends;
+  std::string factor_reason;                       // why the factors of the bases are what they are
   std::map<std::string, Rule, std::less<>> rules;  // by role; one for each of NumericRoles()
   double margin_e = 0;            // TOL-04: bound on a candidate logit's distance from the oracle's
   uint64_t unstable_cap_ppm = 0;  // share of unstable tokens, parts per million
   Hash256 file_sha256{};          // of the file's bytes
 
+  [[nodiscard]] bool IsForSource(const Hash256& source) const;
+  [[nodiscard]] bool IsForBackend(std::string_view backend) const;
+
   // REQUIRES: role is one of NumericRoles().
   [[nodiscard]] const Rule& ForRole(std::string_view role) const;
 };
+
+// The policies under profiles/tolerance/ as this program carries them, in order of file name: the bytes of
+// each file. They say what a name and version mean, wherever the program runs.
+[[nodiscard]] std::span<const std::string_view> ShippedPolicies();
+// The shipped policy for this source and backend: one that names the source before a general one; null if
+// there is none.
+[[nodiscard]] std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend);
+// Of a shipped policy with this name and version; nothing if none has both.
+[[nodiscard]] std::optional<Hash256> ShippedPolicyHash(std::string_view name, uint64_t version);
 
 [[nodiscard]] Ceiling CeilingForRole(std::string_view role);
 inline constexpr double kMarginCeiling = 1e-2;

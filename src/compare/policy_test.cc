@@ -40,6 +40,7 @@ std::string SmallPolicy() {
     }
   }
   return "{\"schema\":\"slm.tolerance-policy.v1\",\"name\":\"t\",\"version\":1,\"profile\":\"exact-v1\","
+         "\"applies_to\":{\"sources\":\"any\",\"backends\":[\"native-scalar\"]},\"factor_reason\":\"test\","
          "\"margin_e\":1e-4,\"margin_e_basis\":{\"permitted\":0,\"oracle_variation\":0,\"observed\":5e-5,"
          "\"factor\":2},"
          "\"unstable_cap_ppm\":10000,\"rules\":[" +
@@ -68,6 +69,46 @@ TEST(PolicyTest, CommittedPoliciesParse_TOL_02) {
     EXPECT_EQ(policy->ForRole("attn.mask").kind, RuleKind::kExact);
     EXPECT_EQ(policy->ForRole("rope.inv_freq").max_ulp, 1u);
   }
+}
+
+TEST(PolicyTest, TheProgramCarriesThePoliciesByteForByte_TOL_03) {
+  size_t n_general = 0;
+  for (std::string_view text : ShippedPolicies()) {
+    const auto policy = ParsePolicy(text);
+    ASSERT_TRUE(policy.has_value()) << policy.error().ToString();
+    EXPECT_EQ(text, ReadPolicy(policy->name + ".json")) << policy->name;
+    EXPECT_EQ(ShippedPolicyHash(policy->name, policy->version), policy->file_sha256);
+    EXPECT_FALSE(ShippedPolicyHash(policy->name, policy->version + 1).has_value());
+    n_general += policy->any_source ? 1 : 0;
+    for (const Hash256& source : policy->sources) {
+      // The one that names the source is taken before the general one.
+      const auto chosen = ShippedPolicyFor(source, "native-scalar");
+      ASSERT_TRUE(chosen.has_value());
+      EXPECT_EQ(chosen->name, policy->name);
+    }
+  }
+  EXPECT_EQ(ShippedPolicies().size(), 4u);
+  EXPECT_EQ(n_general, 1u);
+  EXPECT_EQ(ShippedPolicyFor(Sha256Of(AsBytes("a stranger's")), "native-scalar")->name, "exact-v1-f32");
+  EXPECT_FALSE(ShippedPolicyFor(Sha256Of(AsBytes("a stranger's")), "no-such-backend").has_value());
+}
+
+TEST(PolicyTest, SaysWhatItIsFor_TOL_04) {
+  const std::string any = "\"sources\":\"any\"";
+  const std::string hash(64, 'a');
+  const auto policy = ParsePolicy(Replace(SmallPolicy(), any, "\"sources\":[\"" + hash + "\"]"));
+  ASSERT_TRUE(policy.has_value()) << policy.error().ToString();
+  EXPECT_FALSE(policy->any_source);
+  ASSERT_EQ(policy->sources.size(), 1u);
+  EXPECT_EQ(ToHex(policy->sources[0]), hash);
+  EXPECT_EQ(policy->backends, std::vector<std::string>{"native-scalar"});
+  ExpectRefused(Replace(SmallPolicy(), any, "\"sources\":[]"), ErrorCode::kPolSchema, "$.applies_to.sources");
+  ExpectRefused(Replace(SmallPolicy(), any, "\"sources\":[\"aa\"]"), ErrorCode::kPolSchema,
+                "$.applies_to.sources[0]");
+  ExpectRefused(Replace(SmallPolicy(), "[\"native-scalar\"]", "[]"), ErrorCode::kPolSchema,
+                "$.applies_to.backends");
+  ExpectRefused(Replace(SmallPolicy(), "\"factor_reason\":\"test\",", ""), ErrorCode::kPolSchema,
+                "$.factor_reason");
 }
 
 TEST(PolicyTest, ReadsEveryField_TOL_01) {

@@ -10,8 +10,8 @@ struct LevelText {
 };
 constexpr std::array<LevelText, kLevelCount> kLevels = {{
     {"L0", "identity", "every byte that can change behaviour is bound into one graph"},
-    {"L1", "tokenization", "ids and offsets equal the reference"},
-    {"L2", "template", "rendered prompt bytes equal the reference"},
+    {"L1", "tokenization", "ids, offsets and decoded bytes equal the reference"},
+    {"L2", "template", "rendered prompt bytes and token ownership equal the reference"},
     {"L3", "mapping", "every source tensor is accounted for; values and configuration equal"},
     {"L4", "packing", "codes, scales and packed bytes equal the reference quantizer"},
     {"L5", "operator", "each operator is within its tolerance of the reference"},

@@ -114,4 +114,60 @@ Status CheckCandidateOfArtifact(const Hash256& root, const golden::Golden& candi
                   .Field("identities.artifact"));
 }
 
+Status CheckCasesOfContainer(const std::vector<CaseSpec>& cases, const golden::Golden& container) {
+  const auto& held = container.cases();
+  const std::string mode(golden::ModeName(container.mode()));
+  if (held.size() != cases.size()) {
+    return Unbound("the container of mode " + mode + " holds " + std::to_string(held.size()) +
+                       " cases, the suite has " + std::to_string(cases.size()),
+                   "cases");
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const CaseSpec& spec = cases[i];
+    const golden::Case& one = held[i];
+    const bool sealed = spec.case_class == golden::CaseClass::kPrivateBehaviorCommitment;
+    const bool same_input = sealed ? one.input_commitment == Sha256Of(spec.data) : one.input == spec.data;
+    if (one.case_id != spec.id || one.case_class != spec.case_class || one.input_kind != spec.kind ||
+        !same_input || one.max_new_tokens != spec.max_new_tokens ||
+        one.add_generation_prompt != spec.add_generation_prompt) {
+      return Unbound("the container of mode " + mode + " ran another case than the suite's " + spec.id,
+                     spec.id);
+    }
+    if (sealed) continue;
+    if (one.generation.has_value() != (spec.max_new_tokens > 0))
+      return Unbound("case " + spec.id + " of mode " + mode + " lacks its generation, or has one too many",
+                     spec.id);
+    const bool has_text = spec.kind == golden::InputKind::kUtf8 || spec.kind == golden::InputKind::kMessages;
+    const auto is_cut = [&spec](const golden::Tokenization& t) {
+      const bool rendered = spec.kind == golden::InputKind::kMessages;
+      return t.reference == "published" && t.of == (rendered ? "rendered" : "input") &&
+             t.add_special_tokens == (!rendered && spec.add_special_tokens);
+    };
+    if (has_text && std::none_of(one.tokenizations.begin(), one.tokenizations.end(), is_cut))
+      return Unbound("case " + spec.id + " of mode " + mode + " lacks the tokens of its text", spec.id);
+  }
+  return {};
+}
+
+Status CheckCandidateOfBackend(const Node& backend, const Hash256& cases_sha256,
+                               const golden::Golden& candidate) {
+  const cbor::Map& generator = candidate.content().generator;
+  const auto same = [&](std::string_view key, std::string_view node_key) {
+    const cbor::Value* mine = generator.Find(key);
+    const cbor::Value* theirs = backend.metadata.Find(node_key);
+    return mine != nullptr && theirs != nullptr && *mine == *theirs;
+  };
+  constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
+      {"backend", "name"}, {"kernel", "kernel"}, {"profile", "profile"}, {"threads", "threads"}};
+  for (const auto& [key, node_key] : kKeys) {
+    if (!same(key, node_key))
+      return Unbound("the observations were made by another " + std::string(key) + " than the receipt's",
+                     key);
+  }
+  const cbor::Value* cases = generator.Find("cases_sha256");
+  if (cases == nullptr || *cases != cbor::Value(cases_sha256))
+    return Unbound("the observations were made with another cases file", "cases_sha256");
+  return {};
+}
+
 }  // namespace slm::evidence

@@ -5,8 +5,10 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "evidence/cases_file.h"
 #include "evidence/objects.h"
 #include "golden/golden.h"
 #include "identity/node.h"
@@ -35,6 +37,15 @@ using SourceFiles = std::map<Bytes, FileIdentity>;
 [[nodiscard]] Status CheckEvidenceOfCases(const Hash256& cases_sha256, const golden::Golden& evidence);
 // The candidate ran this artifact. Error: SLM-ROOT.
 [[nodiscard]] Status CheckCandidateOfArtifact(const Hash256& root, const golden::Golden& candidate);
+
+// The container holds exactly these cases, in their order, on their inputs, with a generation where one is
+// asked for, and a rendered prompt and its tokens where there is text. Error: GRAPH-SCHEMA, field "cases" or
+// the case's id.
+[[nodiscard]] Status CheckCasesOfContainer(const std::vector<CaseSpec>& cases,
+                                           const golden::Golden& container);
+// The candidate's container says that this backend ran this cases file. Error: GRAPH-SCHEMA with the key.
+[[nodiscard]] Status CheckCandidateOfBackend(const Node& backend, const Hash256& cases_sha256,
+                                             const golden::Golden& candidate);
 
 }  // namespace slm::evidence
 

@@ -28,6 +28,20 @@ std::vector<std::pair<uint32_t, uint32_t>> Narrow(const std::vector<std::pair<ui
   return out;
 }
 
+// Neighbours of one owner become one interval, as the oracle writes them.
+std::vector<golden::OwnedInterval> OwnersOf(const chat::Rendered& rendered) {
+  std::vector<golden::OwnedInterval> out;
+  for (const chat::Span& span : rendered.spans) {
+    if (span.begin == span.end) continue;
+    if (!out.empty() && out.back().owner == span.owner) {
+      out.back().end = span.end;
+    } else {
+      out.push_back({span.begin, span.end, span.owner});
+    }
+  }
+  return out;
+}
+
 double Gap(std::span<const float> logits) {
   double best = -HUGE_VAL;
   double second = -HUGE_VAL;
@@ -224,7 +238,10 @@ class Observer {
     out.input = spec.data;
     out.ids = prompt.ids;
     out.positions = {0, prompt.ids.size()};
-    if (prompt.rendered) out.rendered = Bytes(prompt.rendered->text.begin(), prompt.rendered->text.end());
+    if (prompt.rendered) {
+      out.rendered = Bytes(prompt.rendered->text.begin(), prompt.rendered->text.end());
+      out.ownership = OwnersOf(*prompt.rendered);
+    }
     if (prompt.encoding) {
       golden::Tokenization tokenization;
       tokenization.reference = "published";
@@ -233,6 +250,9 @@ class Observer {
       tokenization.ids = prompt.encoding->ids;
       tokenization.byte_offsets = Narrow(prompt.encoding->byte_offsets);
       tokenization.scalar_offsets = Narrow(prompt.encoding->scalar_offsets);
+      SLM_ASSIGN(const std::string decoded,
+                 candidate_.tokenizer()->Decode(tokenization.ids, tokenizer::DecodeMode::kVisible));
+      tokenization.decoded = Bytes(decoded.begin(), decoded.end());
       out.tokenizations.push_back(std::move(tokenization));
     }
     const bool sealed = spec.case_class == golden::CaseClass::kPrivateBehaviorCommitment;

@@ -50,6 +50,8 @@ class Writer {
     SLM_ASSIGN(Bytes bytes, ReadBlob(source_, artifact_blob_));
     SLM_ASSIGN(const auto artifact, Artifact::FromBytes(std::move(bytes), slm::Verify::kAllChunks));
     root_ = artifact->root();
+    SLM_ASSIGN(cases_, ParseCases(AsText(parts_.cases)));
+    SLM_ASSIGN(subject_, SubjectOf(*artifact, cases_));
     for (std::string_view role :
          {"tokenizer", "template", "effective-config", "tensor-ledger", "family-profile"}) {
       if (const Hash256* child = node.Child(role)) edges_.push_back({std::string(role), *child});
@@ -69,7 +71,8 @@ class Writer {
 
   Status WriteEnvironment() {
     SLM_ASSIGN(build_, Put(RuntimeBuildNode(parts_.build)));
-    SLM_ASSIGN(backend_, Put(BackendNode(parts_.backend)));
+    backend_node_ = BackendNode(parts_.backend);
+    SLM_ASSIGN(backend_, Put(backend_node_));
     return {};
   }
 
@@ -80,15 +83,16 @@ class Writer {
                Put(MakeNode("tolerance-policy", "slm.tolerance-policy-node.v1",
                             {{"blob", policy}, {"name", policy_.name}, {"version", policy_.version}})));
     SLM_ASSIGN(cases_blob_, sink_.put_blob(parts_.cases));
-    const auto n_cases = static_cast<uint64_t>(std::count(parts_.cases.begin(), parts_.cases.end(), '\n'));
     SLM_ASSIGN(suite_, Put(MakeNode("case-suite", "slm.case-suite.v1",
-                                    {{"blob", cases_blob_}, {"n_cases", n_cases}})));
+                                    {{"blob", cases_blob_}, {"n_cases", cases_.size()}})));
     return {};
   }
 
   Status WriteObservation() {
     SLM_ASSIGN(candidate_, OpenGoldenBlob(source_, parts_.observation_blob));
     SLM_TRY(CheckCandidateOfArtifact(root_, *candidate_));
+    SLM_TRY(CheckCandidateOfBackend(backend_node_, cases_blob_, *candidate_));
+    SLM_TRY(CheckCasesOfContainer(cases_, *candidate_));
     SLM_ASSIGN(observation_, Put(MakeNode("observation", "slm.observation.v1",
                                           {{"blob", parts_.observation_blob},
                                            {"artifact_blob", artifact_blob_},
@@ -106,6 +110,7 @@ class Writer {
       const golden::Golden& container = *evidence_.containers[i];
       SLM_TRY(CheckEvidenceOfSource(files_, container));
       SLM_TRY(CheckEvidenceOfCases(cases_blob_, container));
+      SLM_TRY(CheckCasesOfContainer(cases_, container));
       SLM_ASSIGN(const Hash256 id, Put(MakeNode("oracle-run", "slm.oracle-run.v1",
                                                 {{"blob", parts_.evidence_blobs[i]},
                                                  {"mode", golden::ModeName(container.mode())},
@@ -116,15 +121,18 @@ class Writer {
   }
 
   Status WriteComparison() {
-    if (oracle_runs_.empty()) return {};
+    if (oracle_runs_.empty()) {
+      promotion_.comparison = compare::CompareWithoutEvidence(subject_, *candidate_, policy_);
+      return {};
+    }
     SLM_ASSIGN(promotion_.comparison, compare::Compare(evidence_.sorted, *candidate_, policy_));
     SLM_ASSIGN(const Hash256 blob,
-               sink_.put_blob(cbor::Encode(compare::EncodeComparison(*promotion_.comparison))));
+               sink_.put_blob(cbor::Encode(compare::EncodeComparison(promotion_.comparison))));
     std::vector<Edge> below = {{"tolerance-policy", policy_node_}, {"observation", observation_}};
     below.insert(below.end(), oracle_runs_.begin(), oracle_runs_.end());
     SLM_TRY(
         Put(MakeNode("comparison", "slm.comparison-node.v1",
-                     {{"blob", blob}, {"verdicts", VerdictsOf(*promotion_.comparison)}}, std::move(below))));
+                     {{"blob", blob}, {"verdicts", VerdictsOf(promotion_.comparison)}}, std::move(below))));
     return {};
   }
 
@@ -134,8 +142,7 @@ class Writer {
     edges.insert(edges.end(), edges_.begin(), edges_.end());
     for (const Hash256& id : parts_.conflicts) edges.push_back({"conflict", id});
     for (const Hash256& id : parts_.decisions) edges.push_back({"decision", id});
-    const cbor::Map verdicts =
-        promotion_.comparison ? VerdictsOf(*promotion_.comparison) : VerdictsWithoutEvidence();
+    const cbor::Map verdicts = VerdictsOf(promotion_.comparison);
     SLM_ASSIGN(promotion_.receipt,
                Put(MakeNode("promotion", "slm.promotion.v1",
                             {{"verdicts", verdicts}, {"backend", parts_.backend.name}}, std::move(edges))));
@@ -149,6 +156,9 @@ class Writer {
   std::vector<Edge> edges_;
   std::vector<Edge> oracle_runs_;
   SourceFiles files_;
+  std::vector<CaseSpec> cases_;
+  compare::Subject subject_;
+  Node backend_node_;
   Hash256 root_{}, artifact_blob_{}, build_{}, backend_{}, policy_node_{}, cases_blob_{}, suite_{},
       observation_{};
   compare::Policy policy_;
@@ -159,12 +169,11 @@ class Writer {
 }  // namespace
 
 bool Promotion::Holds() const {
-  if (!comparison) return true;
   const auto fine = [](compare::Verdict verdict) {
     return verdict == compare::Verdict::kPass || verdict == compare::Verdict::kNotClaimed;
   };
-  return fine(comparison->truth.verdict) &&
-         std::all_of(comparison->levels.begin(), comparison->levels.end(),
+  return fine(comparison.truth.verdict) &&
+         std::all_of(comparison.levels.begin(), comparison.levels.end(),
                      [&fine](const compare::LevelResult& level) { return fine(level.verdict); });
 }
 

@@ -26,7 +26,7 @@ struct RuntimeBuild {
 struct Backend {
   std::string name = "native-scalar";
   std::string profile = "exact-v1";
-  std::string kernel = "scalar";
+  std::string kernel = "native-scalar";  // as the session names it
   uint64_t threads = 1;
 };
 
@@ -46,8 +46,8 @@ struct PromotionParts {
 
 struct Promotion {
   Hash256 receipt{};
-  std::vector<Hash256> nodes;                     // all that were written, children before parents
-  std::optional<compare::Comparison> comparison;  // absent without evidence
+  std::vector<Hash256> nodes;      // all that were written, children before parents
+  compare::Comparison comparison;  // without evidence: L0 alone
   // Every claimed level and the truth rule hold.
   [[nodiscard]] bool Holds() const;
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "codec/sha256.h"
+#include "evidence/observe.h"
+
 namespace slm::evidence {
 namespace {
 
@@ -40,13 +43,6 @@ cbor::Map VerdictsOf(const compare::Comparison& comparison) {
   return map;
 }
 
-cbor::Map VerdictsWithoutEvidence() {
-  compare::Comparison nothing;
-  for (size_t i = 0; i < nothing.levels.size(); ++i) nothing.levels[i].level = static_cast<compare::Level>(i);
-  nothing.levels[0].verdict = compare::Verdict::kPass;
-  return VerdictsOf(nothing);
-}
-
 ArtifactParts PartsOfArtifact(const Artifact& artifact) {
   const auto blob = [&artifact](std::string_view kind) -> std::optional<Bytes> {
     const auto bytes = artifact.Blob(kind);
@@ -56,6 +52,17 @@ ArtifactParts PartsOfArtifact(const Artifact& artifact) {
   return {.tokenizer = blob("tokenizer-json"),
           .template_source = blob("template-source"),
           .template_ir = blob("template-ir")};
+}
+
+Result<compare::Subject> SubjectOf(const Artifact& artifact, const std::vector<CaseSpec>& cases) {
+  compare::Subject subject;
+  subject.identities["artifact"] = artifact.root();
+  SLM_ASSIGN(subject.identities["source"], SourceIdentityOf(artifact));
+  const ArtifactParts parts = PartsOfArtifact(artifact);
+  if (parts.tokenizer) subject.identities["tokenizer"] = Sha256Of(*parts.tokenizer);
+  if (parts.template_source) subject.identities["template"] = Sha256Of(*parts.template_source);
+  for (const CaseSpec& spec : cases) subject.case_ids.push_back(spec.id);
+  return subject;
 }
 
 Status CheckArtifactNodes(const Artifact& artifact, const Node& artifact_node, const Node& config_node,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "compare/compare.h"
+#include "evidence/cases_file.h"
 #include "evidence/objects.h"
 #include "golden/golden.h"
 #include "slm_file/artifact.h"
@@ -25,8 +26,6 @@ struct OpenEvidence {
 
 // Level name and "truth" to verdict name, as they stand in comparison and promotion nodes.
 [[nodiscard]] cbor::Map VerdictsOf(const compare::Comparison& comparison);
-// Without evidence: L0 by the graph alone, the rest not claimed.
-[[nodiscard]] cbor::Map VerdictsWithoutEvidence();
 
 // The text parts of an artifact that have nodes of their own.
 struct ArtifactParts {
@@ -35,6 +34,10 @@ struct ArtifactParts {
   std::optional<Bytes> template_ir;
 };
 [[nodiscard]] ArtifactParts PartsOfArtifact(const Artifact& artifact);
+
+// What a candidate's container must name, known from the artifact and the suite.
+[[nodiscard]] Result<compare::Subject> SubjectOf(const Artifact& artifact,
+                                                 const std::vector<CaseSpec>& cases);
 
 // The nodes under an artifact's node say what the file says: root, size, configuration, ledger.
 // Error: SLM-ROOT, GRAPH-SCHEMA with the key in `field`.

@@ -6,6 +6,7 @@
 #include "compare/policy.h"
 #include "evidence/bindings.h"
 #include "evidence/receipt.h"
+#include "evidence/self_check.h"
 #include "evidence/walk.h"
 
 namespace slm::evidence {
@@ -44,6 +45,8 @@ class Verifier {
     ClaimConflicts(promotion);
     ClaimArtifact(promotion);
     Recompute(promotion);
+    ClaimPolicy(promotion);
+    ClaimObservations(promotion);
     ClaimLevels(promotion);
   }
 
@@ -94,11 +97,32 @@ class Verifier {
     }
     RequireSame(promotion, "effective-config", "family-profile", ErrorCode::kGraphSchema);
     RequireSame(promotion, "tensor-ledger", "effective-config", ErrorCode::kGraphSchema);
+    RequireConflictsOf(promotion);
     const bool has_evidence = promotion.Child("oracle-run") != nullptr;
     if (has_evidence != (promotion.Child("comparison") != nullptr)) {
       Report(MakeError(ErrorCode::kGraphMissingChild, "evidence and comparison stand together or not at all")
                  .Field(has_evidence ? "comparison" : "oracle-run"),
              ToHex(out_.receipt));
+    }
+  }
+
+  // License and conflicts are those of the acquisition: a receipt cannot leave one out.
+  void RequireConflictsOf(const Node& promotion) {
+    const Node* acquisition = ChildOf(promotion, "acquisition");
+    if (acquisition == nullptr) return;
+    const auto missing = [&](std::string_view role) {
+      Report(MakeError(ErrorCode::kGraphMissingChild,
+                       "the receipt leaves out a " + std::string(role) + " of its acquisition")
+                 .Field(role),
+             ToHex(out_.receipt));
+    };
+    if (acquisition->Children("license") != promotion.Children("license-decision"))
+      missing("license-decision");
+    for (std::string_view role : {"conflict", "decision"}) {
+      const std::vector<Hash256> held = promotion.Children(role);
+      for (const Hash256& id : acquisition->Children(role)) {
+        if (std::find(held.begin(), held.end(), id) == held.end()) missing(role);
+      }
     }
   }
 
@@ -183,6 +207,8 @@ class Verifier {
     SLM_ASSIGN(const auto artifact, Artifact::FromBytes(std::move(bytes), slm::Verify::kAllChunks));
     SLM_TRY(artifact->VerifyAll());
     root_ = artifact->root();
+    SLM_TRY(ReadCases(promotion));
+    SLM_ASSIGN(subject_, SubjectOf(*artifact, cases_));
     SLM_TRY(CheckArtifactNodes(*artifact, node, *config, *ledger));
     const ArtifactParts parts = PartsOfArtifact(*artifact);
     SLM_TRY(SameBlob(promotion, "tokenizer", "blob", parts.tokenizer));
@@ -191,6 +217,17 @@ class Verifier {
     SLM_TRY(SameBlob(promotion, "template", "ir_blob", parts.template_ir));
     *detail = "root " + Short(root_) + ", every chunk, padding and hash of " + std::to_string(size) +
               " bytes, " + std::to_string(artifact->tensors().size()) + " tensors";
+    return {};
+  }
+
+  Status ReadCases(const Node& promotion) {
+    const Node* suite = ChildOf(promotion, "case-suite");
+    if (suite == nullptr) return Fail(ErrorCode::kGraphMissingChild, "the case suite is absent");
+    SLM_ASSIGN(const Bytes text, ReadBlob(source_, HashOf(*suite, "blob")));
+    SLM_ASSIGN(cases_, ParseCases(AsText(text)));
+    const cbor::Value* n_cases = suite->metadata.Find("n_cases");
+    if (n_cases == nullptr || *n_cases != cbor::Value(cases_.size()))
+      return Fail(MakeError(ErrorCode::kGraphSchema, "the suite's node counts other cases").Field("n_cases"));
     return {};
   }
 
@@ -233,7 +270,19 @@ class Verifier {
     SLM_ASSIGN(const auto candidate, OpenGoldenBlob(source_, HashOf(*observation, "blob")));
     SLM_TRY(SameEnvelope(*observation, *candidate));
     SLM_TRY(CheckCandidateOfArtifact(root_, *candidate));
-    if (blobs.empty()) return {};
+    const Node* backend = ChildOf(promotion, "backend-profile");
+    if (backend == nullptr) return Fail(ErrorCode::kGraphMissingChild, "the backend profile is absent");
+    if (TextOf(promotion, "backend") != TextOf(*backend, "name"))
+      return Fail(MakeError(ErrorCode::kGraphSchema, "the receipt names another backend").Field("backend"));
+    SLM_TRY(CheckCandidateOfBackend(*backend, HashOf(*suite, "blob"), *candidate));
+    SLM_TRY(CheckCasesOfContainer(cases_, *candidate));
+    candidate_ = candidate;
+    SLM_ASSIGN(const compare::Policy policy, ReadPolicy(*policy_node));
+    policy_ = policy;
+    if (blobs.empty()) {
+      out_.comparison = compare::CompareWithoutEvidence(subject_, *candidate, policy);
+      return {};
+    }
     SLM_ASSIGN(const OpenEvidence evidence, OpenEvidenceBlobs(source_, blobs));
     for (size_t i = 0; i < blobs.size(); ++i) {
       const Node& run = *NodeAt(promotion.Children("oracle-run")[i]);
@@ -245,15 +294,38 @@ class Verifier {
       }
       SLM_TRY(CheckEvidenceOfSource(files_, container));
       SLM_TRY(CheckEvidenceOfCases(HashOf(*suite, "blob"), container));
-    }
-    SLM_ASSIGN(const Bytes policy_json, ReadBlob(source_, HashOf(*policy_node, "blob")));
-    SLM_ASSIGN(const compare::Policy policy, compare::ParsePolicy(AsText(policy_json)));
-    if (policy.name != TextOf(*policy_node, "name")) {
-      return Fail(
-          MakeError(ErrorCode::kGraphPolicy, "the policy has another name than its node").Field("name"));
+      SLM_TRY(CheckCasesOfContainer(cases_, container));
+      SLM_TRY(CheckTokenizerFinding(promotion, container));
     }
     SLM_ASSIGN(out_.comparison, compare::Compare(evidence.sorted, *candidate, policy));
     return {};
+  }
+
+  Result<compare::Policy> ReadPolicy(const Node& node) const {
+    SLM_ASSIGN(const Bytes text, ReadBlob(source_, HashOf(node, "blob")));
+    SLM_ASSIGN(compare::Policy policy, compare::ParsePolicy(AsText(text)));
+    if (policy.name != TextOf(node, "name")) {
+      return Fail(
+          MakeError(ErrorCode::kGraphPolicy, "the policy has another name than its node").Field("name"));
+    }
+    const cbor::Value* version = node.metadata.Find("version");
+    if (version == nullptr || *version != cbor::Value(policy.version)) {
+      return Fail(MakeError(ErrorCode::kGraphPolicy, "the policy has another version than its node")
+                      .Field("version"));
+    }
+    return policy;
+  }
+
+  // What the oracle found of two tokenizers is a conflict of the receipt, never left out.
+  Status CheckTokenizerFinding(const Node& promotion, const golden::Golden& container) const {
+    if (container.content().tokenizer.Find("first_difference") == nullptr) return {};
+    for (const Hash256& id : promotion.Children("conflict")) {
+      const Node* conflict = NodeAt(id);
+      if (conflict != nullptr && TextOf(*conflict, "code") == Info(ErrorCode::kTokConflict).name) return {};
+    }
+    return Fail(MakeError(ErrorCode::kGraphMissingChild,
+                          "the evidence records two tokenizers that differ, the receipt no such conflict")
+                    .Field("conflict"));
   }
 
   static Status SameEnvelope(const Node& node, const golden::Golden& container) {
@@ -270,9 +342,46 @@ class Verifier {
     }
   }
 
+  // A policy under the name and version of one that ships with this program must be that one (TOL-03).
+  void ClaimPolicy(const Node& promotion) {
+    const std::string id = ChildHex(promotion, "tolerance-policy");
+    if (!policy_)
+      return Add("policy", ClaimState::kFails, "the policy could not be read", id, "GRAPH-POLICY");
+    const std::string named =
+        policy_->name + " version " + std::to_string(policy_->version) + ", " + Short(policy_->file_sha256);
+    const auto shipped = compare::ShippedPolicyHash(policy_->name, policy_->version);
+    if (shipped && *shipped != policy_->file_sha256) {
+      const Error error = std::move(MakeError(ErrorCode::kGraphPolicy,
+                                              named + " is not the policy of this name and version, " +
+                                                  Short(*shipped) + "; a changed limit needs a new version"))
+                              .Field("blob");
+      Report(error, id);
+      return Add("policy", ClaimState::kFails, error.message, id, error.CodeText());
+    }
+    Add("policy", ClaimState::kHolds,
+        named + (shipped ? ", as shipped with this program" : ", of the promoter's own: judge its limits") +
+            (policy_->any_source ? "; general, not calibrated for this source alone" : "; for this source"),
+        id);
+  }
+
+  // What can be held against the observations without any reference.
+  void ClaimObservations(const Node& promotion) {
+    const std::string id = ChildHex(promotion, "observation");
+    if (candidate_ == nullptr)
+      return Add("observations", ClaimState::kFails, "could not be read, or belong to something else", id,
+                 broken_ ? broken_->CodeText() : "");
+    const Status status = CheckSelfConsistent(*candidate_);
+    if (!status.has_value())
+      return Add("observations", ClaimState::kFails, status.error().message, id, status.error().CodeText());
+    Add("observations", ClaimState::kHolds,
+        std::to_string(candidate_->cases().size()) +
+            " cases, those of the suite, by this backend; every value finite, top-k and first token agree",
+        id);
+  }
+
   // Stored verdicts are looked at only here, after all of them were computed again.
   void ClaimLevels(const Node& promotion) {
-    const cbor::Map recomputed = out_.comparison ? VerdictsOf(*out_.comparison) : VerdictsWithoutEvidence();
+    const cbor::Map recomputed = out_.comparison ? VerdictsOf(*out_.comparison) : cbor::Map{};
     const std::string comparison_id = ChildHex(promotion, "comparison");
     for (size_t i = 0; i < compare::kLevelCount; ++i)
       ClaimLevel(static_cast<compare::Level>(i), comparison_id);
@@ -280,9 +389,7 @@ class Verifier {
       const compare::TruthResult& truth = out_.comparison->truth;
       Add("truth", StateOf(truth.verdict), truth.summary, comparison_id);
     } else {
-      Add("truth", broken_ ? ClaimState::kFails : ClaimState::kNotClaimed,
-          broken_ ? "could not be recomputed" : "no evidence was given", "",
-          broken_ ? broken_->CodeText() : "");
+      Add("truth", ClaimState::kFails, "could not be recomputed", "", broken_ ? broken_->CodeText() : "");
     }
     ClaimVerdicts(promotion, recomputed);
   }
@@ -300,12 +407,8 @@ class Verifier {
       return Add(name, StateOf(result.verdict), std::move(detail), node,
                  result.first ? result.first->code : "");
     }
-    if (broken_)
-      return Add(name, ClaimState::kFails, "could not be recomputed: " + broken_->message, node,
-                 broken_->CodeText());
-    if (level == compare::Level::kL0)
-      return Add(name, ClaimState::kHolds, "the graph is whole", ToHex(out_.receipt));
-    Add(name, ClaimState::kNotClaimed, "no evidence was given", "");
+    Add(name, ClaimState::kFails, "could not be recomputed" + (broken_ ? ": " + broken_->message : ""), node,
+        broken_ ? broken_->CodeText() : "");
   }
 
   void ClaimVerdicts(const Node& promotion, const cbor::Map& recomputed) {
@@ -357,6 +460,10 @@ class Verifier {
   Verification& out_;
   SourceFiles files_;
   Hash256 root_{};
+  std::vector<CaseSpec> cases_;
+  compare::Subject subject_;
+  std::shared_ptr<const golden::Golden> candidate_;
+  std::optional<compare::Policy> policy_;
   std::optional<Error> broken_;
 };
 

@@ -45,11 +45,21 @@ struct Verification {
   std::vector<Claim> claims;
   std::vector<Problem> problems;
   std::map<Hash256, Node> nodes;                  // everything that could be read
-  std::optional<compare::Comparison> comparison;  // recomputed; absent without evidence or if unreadable
+  std::optional<compare::Comparison> comparison;  // recomputed; absent if something could not be read
   [[nodiscard]] const Claim* Find(std::string_view name) const;
   // Whether all of `names` hold; with no names, whether nothing fails or is unstable.
   [[nodiscard]] bool Holds(const std::vector<std::string>& names) const;
 };
+
+// What the receipt leaves open, and what would settle it (LVL-05).
+struct OpenItem {
+  std::string what;
+  std::string settled_by;
+};
+struct OpenItemText {
+  std::string_view what, settled_by;
+};
+[[nodiscard]] std::vector<OpenItem> OpenItems(const Verification& verification);
 
 // What no verification can show; printed under every result.
 inline constexpr std::string_view kTrustedWithoutProof =

@@ -39,6 +39,7 @@ std::string PolicyText() {
     }
   }
   return "{\"schema\":\"slm.tolerance-policy.v1\",\"name\":\"tiny\",\"version\":1,\"profile\":\"exact-v1\","
+         "\"applies_to\":{\"sources\":\"any\",\"backends\":[\"native-scalar\"]},\"factor_reason\":\"test\","
          "\"margin_e\":1e-5,"
          "\"margin_e_basis\":{\"permitted\":1e-4,\"oracle_variation\":0,\"observed\":0,\"factor\":0},"
          "\"unstable_cap_ppm\":10000,\"rules\":[" +
@@ -327,6 +328,9 @@ TEST_F(VerifyTest, WithoutEvidenceNothingAboveL0IsClaimed_LVL_01) {
   const Verification verification = Run();
   EXPECT_TRUE(verification.Holds({}));
   EXPECT_EQ(StateOf(verification, "L0"), ClaimState::kHolds);
+  ASSERT_TRUE(verification.comparison.has_value());
+  EXPECT_GT(verification.comparison->levels[0].n_checks, 3u) << "computed, not a constant";
+  EXPECT_EQ(StateOf(verification, "observations"), ClaimState::kHolds);
   for (const char* name : {"L1", "L2", "L3", "L5", "L6", "L7", "L9", "truth"}) {
     EXPECT_EQ(StateOf(verification, name), ClaimState::kNotClaimed) << name;
   }
@@ -558,6 +562,172 @@ TEST_F(VerifyTest, EveryBlobOfAcquisitionIsFollowed) {
     objects_.blobs.at(Sha256Of(AsBytes(text)))[0] ^= 1;
     EXPECT_TRUE(HasProblem(Run(), "FSCK-HASH")) << text;
   }
+}
+
+// Puts a container in place of the first oracle run or of the observations, with its envelope's hash.
+class ForgeTest : public VerifyTest {
+ protected:
+  std::shared_ptr<const golden::Golden> Container(const Hash256& blob) {
+    return *golden::Golden::FromBytes(objects_.blobs.at(blob));
+  }
+  void PutUnder(std::string_view role, const Bytes& bytes) {
+    const auto opened = golden::Golden::FromBytes(bytes);
+    ASSERT_TRUE(opened.has_value()) << opened.error().ToString();
+    Node node = NodeOf(Child(role));
+    node.metadata.Set("blob", *objects_.Sink().put_blob(bytes));
+    node.metadata.Set("envelope_sha256", (*opened)->envelope_sha256());
+    Replace(Child(role), node);
+  }
+  void ExpectCaught(std::string_view code, std::string_view field) {
+    const Verification verification = Run();
+    EXPECT_FALSE(verification.Holds({}));
+    const bool found = std::any_of(verification.problems.begin(), verification.problems.end(),
+                                   [&](const Problem& p) { return p.code == code && p.field == field; });
+    EXPECT_TRUE(found) << VerificationToText(verification);
+  }
+};
+
+TEST_F(ForgeTest, ALevelThatWasDroppedIsCaught_LVL_01) {
+  for (const std::string_view role : {"comparison", "promotion"}) {
+    const Hash256 id = role == "promotion" ? receipt_ : Child(role);
+    Node node = NodeOf(id);
+    cbor::Map kept;
+    for (const auto& [key, value] : *node.metadata.Find("verdicts")->AsMap()) {
+      if (key != "l5") kept.Set(key, value);
+    }
+    node.metadata.Set("verdicts", kept);
+    Replace(id, node);
+  }
+  const Verification verification = Run();
+  EXPECT_FALSE(verification.Holds({}));
+  EXPECT_NE(verification.Find("L5"), nullptr) << "recomputed, whatever the receipt lists";
+}
+
+// Another case under the suite's place; fewer cases: tests/promote/forge_test.py.
+TEST_F(ForgeTest, EvidenceThatRanAnotherCaseIsCaught) {
+  const std::string id = Container(Base().parts.evidence_blobs[0])->cases()[0].case_id;
+  const auto rename = [](golden::Content* content) { content->cases[0].case_id = "easier"; };
+  PromotionParts parts = Base().parts;
+  const Bytes other = Rewrite(*Container(parts.evidence_blobs[0]), rename, {});
+  parts.evidence_blobs[0] = *objects_.Sink().put_blob(other);
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, id);
+  PutUnder("oracle-run", other);
+  ExpectCaught("GRAPH-SCHEMA", id);
+}
+
+TEST_F(ForgeTest, ObservationsOfAnotherCaseAreCaught) {
+  const std::string id = Container(Base().parts.observation_blob)->cases()[0].case_id;
+  PutUnder("observation",
+           Rewrite(*Container(Base().parts.observation_blob),
+                   [](golden::Content* content) { content->cases[0].case_id = "easier"; }, {}));
+  ExpectCaught("GRAPH-SCHEMA", id);
+}
+
+TEST_F(ForgeTest, AnotherInputUnderACaseIdIsCaught) {
+  const auto easier = [](golden::Content* content) {
+    golden::Case& one = content->cases.back();
+    one.max_new_tokens = 0;
+    one.generation.reset();
+    one.raw_output_commitment.reset();
+  };
+  const std::string id = Container(Base().parts.observation_blob)->cases().back().case_id;
+  const bool generates = Container(Base().parts.observation_blob)->cases().back().max_new_tokens > 0;
+  if (!generates) GTEST_SKIP();
+  PutUnder("observation", Rewrite(*Container(Base().parts.observation_blob), easier, {}));
+  ExpectCaught("GRAPH-SCHEMA", id);
+}
+
+TEST_F(ForgeTest, ATruthThatIsTheReferenceAgainIsCaught_ORA_02) {
+  const Bytes relabelled = Rewrite(*Container(Base().parts.evidence_blobs[0]),
+                                   [](golden::Content* content) {
+                                     content->mode = golden::Mode::kTruth;
+                                     content->generator.Set("mode", "truth");
+                                   },
+                                   {});
+  PromotionParts parts = Base().parts;
+  parts.evidence_blobs.push_back(*objects_.Sink().put_blob(relabelled));
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kGldSchema);
+}
+
+TEST_F(ForgeTest, ObservationsUnderAnotherBackendAreCaught) {
+  Node backend = NodeOf(Child("backend-profile"));
+  backend.metadata.Set("name", "native-avx512");
+  Replace(Child("backend-profile"), backend);
+  Node promotion = NodeOf(receipt_);
+  promotion.metadata.Set("backend", "native-avx512");
+  Replace(receipt_, promotion);
+  ExpectCaught("GRAPH-SCHEMA", "backend");
+}
+
+TEST_F(ForgeTest, ALooserPolicyUnderTheNameOfAShippedOneIsCaught_TOL_03) {
+  const auto shipped = compare::ShippedPolicyFor(Hash256{}, "native-scalar");
+  ASSERT_TRUE(shipped.has_value());
+  std::string text = PolicyText();
+  text.replace(text.find("\"name\":\"tiny\",\"version\":1"), 25,
+               "\"name\":\"" + shipped->name + "\",\"version\":" + std::to_string(shipped->version));
+  PromotionParts parts = Base().parts;
+  parts.policy_json = ToBytes(text);
+  const auto promotion = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
+  receipt_ = promotion->receipt;
+  ExpectCaught("GRAPH-POLICY", "blob");
+}
+
+TEST_F(ForgeTest, AConflictOfTheAcquisitionCannotBeLeftOut) {
+  Node conflict;
+  conflict.type = "conflict";
+  conflict.metadata = cbor::Map{{"schema", "slm.conflict.v1"},
+                                {"code", "CFG-CONFLICT"},
+                                {"field", "eos_token_id"},
+                                {"declarations", cbor::Array{}},
+                                {"acceptable", true}};
+  conflict.edges.push_back(
+      {"file", NodeOf(*NodeOf(Child("acquisition")).Child("source-tree")).edges[0].child});
+  Node acquisition = NodeOf(Child("acquisition"));
+  acquisition.edges.push_back({"conflict", *objects_.Sink().put_node(conflict)});
+  Replace(Child("acquisition"), acquisition);
+  ExpectCaught("GRAPH-MISSING-CHILD", "conflict");
+}
+
+TEST_F(ForgeTest, ATokenizerDifferenceOfTheEvidenceCannotBeLeftOut) {
+  PutUnder("oracle-run", Rewrite(*Container(Base().parts.evidence_blobs[0]),
+                                 [](golden::Content* content) {
+                                   content->tokenizer.Set("first_difference",
+                                                          cbor::Map{{"text", Bytes{'1'}}});
+                                 },
+                                 {}));
+  ExpectCaught("GRAPH-MISSING-CHILD", "conflict");
+}
+
+TEST_F(ForgeTest, ObservationsThatContradictThemselvesAreCaught) {
+  PutUnder("observation", Rewrite(*Container(Base().parts.observation_blob), {},
+                                  [](const std::string&, const std::string& name, Bytes* bytes) {
+                                    if (name == "top_k.values")
+                                      std::swap_ranges(bytes->begin(), bytes->begin() + 4,
+                                                       bytes->begin() + 4);
+                                  }));
+  const Verification verification = Run();
+  EXPECT_EQ(StateOf(verification, "observations"), ClaimState::kFails);
+  EXPECT_FALSE(verification.Holds({}));
+}
+
+TEST_F(ForgeTest, WhatIsOpenIsListedWithWhatSettlesIt_LVL_05) {
+  const Verification verification = Run();
+  const std::vector<OpenItem> items = OpenItems(verification);
+  const auto mentions = [&items](std::string_view text) {
+    return std::any_of(items.begin(), items.end(), [text](const OpenItem& item) {
+      return item.what.find(text) != std::string::npos && !item.settled_by.empty();
+    });
+  };
+  for (const char* text : {"GPU", "Safari", "ARM", "publisher", "truth: not claimed", "L8: not claimed"})
+    EXPECT_TRUE(mentions(text)) << text;
+  EXPECT_FALSE(mentions("L5:")) << "what is shown is not open";
+  EXPECT_NE(VerificationToText(verification).find("open: "), std::string::npos);
+  EXPECT_NE(VerificationToJson(verification).find("\"open_items\""), std::string::npos);
 }
 
 TEST_F(VerifyTest, UnknownKeysAndRolesAreCaught_H06) {

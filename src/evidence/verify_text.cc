@@ -53,6 +53,9 @@ std::string VerificationToText(const Verification& verification) {
     out += "  problem " + problem.code + " at " + problem.node.substr(0, 12) +
            (problem.field.empty() ? "" : " (" + problem.field + ")") + ": " + problem.what + "\n";
   }
+  for (const OpenItem& item : OpenItems(verification)) {
+    out += "  open: " + item.what + "; settled by: " + item.settled_by + "\n";
+  }
   out += "  " + std::string(kTrustedWithoutProof) + "\n";
   const Tally tally = Count(verification);
   out += "result: " + std::to_string(tally.holds) + " claims hold, " + std::to_string(tally.fails) +
@@ -87,6 +90,14 @@ std::string VerificationToJson(const Verification& verification) {
     out.Key("node").String(problem.node);
     out.Key("field").String(problem.field);
     out.Key("message").String(problem.what);
+    out.EndObject();
+  }
+  out.EndArray();
+  out.Key("open_items").BeginArray();
+  for (const OpenItem& item : OpenItems(verification)) {
+    out.BeginObject();
+    out.Key("what").String(item.what);
+    out.Key("settled_by").String(item.settled_by);
     out.EndObject();
   }
   out.EndArray();

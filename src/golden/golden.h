@@ -95,7 +95,17 @@ struct Tokenization {
   std::vector<uint32_t> ids;
   std::vector<std::pair<uint32_t, uint32_t>> byte_offsets;
   std::vector<std::pair<uint32_t, uint32_t>> scalar_offsets;
+  std::optional<Bytes> decoded;  // bytes of the ids decoded together, special tokens skipped
   friend bool operator==(const Tokenization&, const Tokenization&) = default;
+};
+
+// Bytes [begin, end) of a rendered prompt and who put them there (L2): `template`, `messages[2].content`,
+// or the name of a variable.
+struct OwnedInterval {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::string owner;
+  friend bool operator==(const OwnedInterval&, const OwnedInterval&) = default;
 };
 
 // What greedy generation gave after the prompt.
@@ -120,6 +130,8 @@ struct Case {
   uint64_t max_new_tokens = 0;
   bool add_generation_prompt = false;  // messages only
   std::optional<Bytes> rendered;       // L2 reference
+  // In order, covering `rendered`, neighbours of different owners; absent where it could not be shown.
+  std::optional<std::vector<OwnedInterval>> ownership;
   std::vector<Tokenization> tokenizations;
   std::vector<Observation> observations;
   std::optional<Generation> generation;

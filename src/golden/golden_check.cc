@@ -114,6 +114,25 @@ Status CheckTokenizations(const Case& one) {
   return {};
 }
 
+// Intervals that cover the rendered prompt, each as long as its owner goes on.
+Status CheckOwnership(const Case& one) {
+  if (!one.ownership) return {};
+  const std::string field = one.case_id + ".ownership";
+  if (!one.rendered) return SchemaError("owners of a prompt that was not rendered", field);
+  uint64_t at = 0;
+  std::string_view previous;
+  for (const OwnedInterval& interval : *one.ownership) {
+    if (interval.begin != at || interval.end <= at || interval.owner.empty() || interval.owner == previous) {
+      return SchemaError("the intervals do not cover the rendered prompt in order, one for each owner",
+                         field);
+    }
+    at = interval.end;
+    previous = interval.owner;
+  }
+  if (at != one.rendered->size()) return SchemaError("the intervals end before or after the prompt", field);
+  return {};
+}
+
 Status CheckGeneration(const Case& one) {
   if (!one.generation) return {};
   const Generation& generation = *one.generation;
@@ -131,7 +150,7 @@ Status CheckGeneration(const Case& one) {
 // GLD-02: a sealed case shows commitments only.
 Status CheckSealed(const Case& one) {
   if (one.input || !one.input_commitment || !one.ids.empty() || one.positions.count != 0 || one.rendered ||
-      !one.tokenizations.empty() || !one.observations.empty() || one.generation) {
+      one.ownership || !one.tokenizations.empty() || !one.observations.empty() || one.generation) {
     return SchemaError("a private case holds more than commitments", one.case_id);
   }
   return {};
@@ -168,6 +187,7 @@ Status CheckCase(const Case& one, std::span<const Blob> blobs) {
   if (one.case_class == CaseClass::kPrivateBehaviorCommitment) return CheckSealed(one);
   SLM_TRY(CheckPublicInput(one));
   SLM_TRY(CheckTokenizations(one));
+  SLM_TRY(CheckOwnership(one));
   SLM_TRY(CheckGeneration(one));
   if (HasDuplicateName(one.observations))
     return SchemaError("a name stands twice", one.case_id + ".observations");

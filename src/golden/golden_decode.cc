@@ -145,8 +145,21 @@ Result<Tokenization> ParseTokenization(const Map& map, const std::string& path) 
   SLM_ASSIGN(tokenization.ids, U32List(reader, "ids", path));
   SLM_ASSIGN(tokenization.byte_offsets, PairList(reader, "byte_offsets", path));
   SLM_ASSIGN(tokenization.scalar_offsets, PairList(reader, "scalar_offsets", path));
+  if (reader.Optional("decoded") != nullptr) {
+    SLM_ASSIGN(tokenization.decoded, reader.ByteString("decoded"));
+  }
   SLM_TRY(reader.Finish());
   return tokenization;
+}
+
+Result<OwnedInterval> ParseOwned(const Map& map, const std::string& path) {
+  Reader reader(map, path);
+  OwnedInterval interval;
+  SLM_ASSIGN(interval.begin, reader.Uint("begin"));
+  SLM_ASSIGN(interval.end, reader.Uint("end"));
+  SLM_ASSIGN(interval.owner, reader.Text("owner"));
+  SLM_TRY(reader.Finish());
+  return interval;
 }
 
 Result<Generation> ParseGeneration(const Map& map, const std::string& path) {
@@ -190,6 +203,9 @@ Result<Case> ParseCase(const Map& map, const std::string& path) {
   SLM_ASSIGN(one.add_generation_prompt, reader.Bool("add_generation_prompt"));
   if (reader.Optional("rendered") != nullptr) {
     SLM_ASSIGN(one.rendered, reader.ByteString("rendered"));
+  }
+  if (reader.Optional("ownership") != nullptr) {
+    SLM_ASSIGN(one.ownership, List<OwnedInterval>(reader, "ownership", path, ParseOwned));
   }
   SLM_ASSIGN(one.tokenizations, List<Tokenization>(reader, "tokenizations", path, ParseTokenization));
   SLM_ASSIGN(one.observations, List<Observation>(reader, "observations", path, ParseObservation));

@@ -60,12 +60,18 @@ Array EncodeList(const List& list, Encode encode) {
 }
 
 Value EncodeTokenization(const Tokenization& tokenization) {
-  return Map{{"add_special_tokens", tokenization.add_special_tokens},
-             {"byte_offsets", PackPairs(tokenization.byte_offsets)},
-             {"ids", PackU32(tokenization.ids)},
-             {"of", tokenization.of},
-             {"reference", tokenization.reference},
-             {"scalar_offsets", PackPairs(tokenization.scalar_offsets)}};
+  Map map{{"add_special_tokens", tokenization.add_special_tokens},
+          {"byte_offsets", PackPairs(tokenization.byte_offsets)},
+          {"ids", PackU32(tokenization.ids)},
+          {"of", tokenization.of},
+          {"reference", tokenization.reference},
+          {"scalar_offsets", PackPairs(tokenization.scalar_offsets)}};
+  if (tokenization.decoded) map.Set("decoded", *tokenization.decoded);
+  return map;
+}
+
+Value EncodeOwned(const OwnedInterval& interval) {
+  return Map{{"begin", interval.begin}, {"end", interval.end}, {"owner", interval.owner}};
 }
 
 Value EncodeCase(const Case& one) {
@@ -83,6 +89,7 @@ Value EncodeCase(const Case& one) {
           {"positions", EncodeInterval(one.positions)},
           {"tokenizations", EncodeList(one.tokenizations, EncodeTokenization)}};
   if (one.rendered) map.Set("rendered", *one.rendered);
+  if (one.ownership) map.Set("ownership", EncodeList(*one.ownership, EncodeOwned));
   if (one.raw_output_commitment) map.Set("raw_output_commitment", *one.raw_output_commitment);
   if (one.generation) {
     const Generation& generation = *one.generation;

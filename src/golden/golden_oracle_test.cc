@@ -44,5 +44,37 @@ TEST(GoldenOracle, Gld03CommittedVectorsAreReadAndWrittenAgain) {
   }
 }
 
+// Public vectors hold the mechanics and no more: four rows of an array, 1024 columns of a large vocabulary,
+// and no blob that is a whole weight tensor.
+TEST(GoldenOracle, CommittedVectorsHoldBoundedSlices_GLD_05) {
+  size_t n_arrays = 0;
+  for (const char* model : {"slm-demo", "stories260k", "smollm2"}) {
+    for (const char* mode : {"reference", "source", "truth"}) {
+      const std::string path = std::string(SLM_SOURCE_DIR) + "/vectors/" + model + "/" + mode + ".golden";
+      SCOPED_TRACE(path);
+      const Bytes file = ReadFileBytes(path);
+      const auto golden = Golden::Open(file);
+      ASSERT_TRUE(golden.has_value()) << golden.error().ToString();
+      for (const Case& one : (*golden)->cases()) {
+        EXPECT_EQ(one.case_class, CaseClass::kPublicMechanical);
+        for (const Observation& observation : one.observations) {
+          const uint64_t n_rows = observation.rows ? observation.rows->count : one.positions.count;
+          EXPECT_LE(n_rows, 4u) << one.case_id << " " << observation.name;
+          if (observation.name == "logits") {
+            EXPECT_LE(observation.shape.back(), 4096u) << one.case_id;
+          }
+          ++n_arrays;
+        }
+      }
+      for (size_t i = 0; i < (*golden)->blobs().size(); ++i) {
+        const Hash256 hash = Sha256Of((*golden)->BlobBytes(i));
+        for (const TensorHash& tensor : (*golden)->content().tensors)
+          EXPECT_NE(hash, tensor.sha256) << "a whole weight tensor: " << tensor.name;
+      }
+    }
+  }
+  EXPECT_GT(n_arrays, 100u);
+}
+
 }  // namespace
 }  // namespace slm::golden

@@ -6,6 +6,12 @@
 namespace slm::golden {
 namespace {
 
+// A rendered prompt of four bytes with these owners.
+void Own(Content* content, std::vector<OwnedInterval> owners) {
+  content->cases[0].rendered = Bytes{'a', 'b', 'c', 'd'};
+  content->cases[0].ownership = std::move(owners);
+}
+
 Error ErrorOf(Bytes file) {
   const auto golden = Golden::FromBytes(std::move(file));
   if (golden.has_value()) {
@@ -210,6 +216,16 @@ TEST(GoldenReject, ContentThatContradictsItself) {
       {"mask", [](Content* c) { c->cases[0].mask = "full"; }, ErrorCode::kGldSchema, "first.mask"},
       {"offset past the text", [](Content* c) { c->cases[0].tokenizations[0].byte_offsets[2].second = 4; },
        ErrorCode::kGldSchema, "first.tokenizations"},
+      {"owners without a rendered prompt", [](Content* c) { c->cases[0].ownership = {{0, 1, "template"}}; },
+       ErrorCode::kGldSchema, "first.ownership"},
+      {"owners with a hole", [](Content* c) { Own(c, {{0, 2, "template"}, {3, 4, "bos_token"}}); },
+       ErrorCode::kGldSchema, "first.ownership"},
+      {"owners past the prompt", [](Content* c) { Own(c, {{0, 2, "template"}, {2, 5, "bos_token"}}); },
+       ErrorCode::kGldSchema, "first.ownership"},
+      {"one owner cut in two", [](Content* c) { Own(c, {{0, 2, "template"}, {2, 4, "template"}}); },
+       ErrorCode::kGldSchema, "first.ownership"},
+      {"an empty interval", [](Content* c) { Own(c, {{0, 0, "bos_token"}, {0, 4, "template"}}); },
+       ErrorCode::kGldSchema, "first.ownership"},
       {"scalar past the text", [](Content* c) { c->cases[0].tokenizations[0].scalar_offsets[2].second = 3; },
        ErrorCode::kGldSchema, "first.tokenizations"},
       {"a token changed", [](Content* c) { c->cases[0].generation->tokens[0] = 9; }, ErrorCode::kGldSchema,

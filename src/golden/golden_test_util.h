@@ -62,7 +62,8 @@ inline Content MakeSmallContent(GoldenWriter* writer) {
                           .add_special_tokens = true,
                           .ids = {5, 6, 7},
                           .byte_offsets = {{0, 0}, {0, 1}, {1, 3}},
-                          .scalar_offsets = {{0, 0}, {0, 1}, {1, 2}}}};
+                          .scalar_offsets = {{0, 0}, {0, 1}, {1, 2}},
+                          .decoded = Bytes{'h', 0xc3, 0xa9}}};
   const float nan_with_payload = std::bit_cast<float>(0x7fc01234u);
   const auto rows = writer->AddF32(std::vector<float>{1, -0.0f, nan_with_payload, 4});
   const auto scores = writer->AddF32(std::vector<float>{1, 2, 3, 4, 5});

@@ -75,6 +75,11 @@ class Page {
     const auto found = verification_.nodes.find(*node->Child(role));
     return found == verification_.nodes.end() ? nullptr : &found->second;
   }
+  // A link where the node has an entry below; a forged or absent one has none.
+  std::string NodeRef(const std::string& hex) const {
+    Hash256 id{};
+    return HashFromHex(hex, &id) && verification_.nodes.contains(id) ? NodeLink(hex) : IdSpan(hex);
+  }
   std::string SourceName() const {
     const Node* acquisition = ChildOf(promotion_, "acquisition");
     return acquisition == nullptr ? "unknown source" : evidence::TextOf(*acquisition, "name");
@@ -88,7 +93,7 @@ class Page {
     if (acquisition != nullptr)
       out_ += "Revision " + Escape(evidence::TextOf(*acquisition, "revision")) + ", ";
     if (promotion_ != nullptr) out_ += "backend " + Escape(evidence::TextOf(*promotion_, "backend")) + ", ";
-    out_ += "receipt " + IdSpan(ToHex(verification_.receipt)) + "</p>\n";
+    out_ += "receipt " + NodeRef(ToHex(verification_.receipt)) + "</p>\n";
     SummaryNumbers();
     out_ += "</header>\n";
   }
@@ -179,7 +184,7 @@ class Page {
     if (!verification_.problems.empty()) {
       out_ += "<h3>Problems of the graph</h3><ul class=\"plain\">";
       for (const evidence::Problem& problem : verification_.problems) {
-        out_ += "<li><code>" + Escape(problem.code) + "</code> at " + IdSpan(problem.node) + ": " +
+        out_ += "<li><code>" + Escape(problem.code) + "</code> at " + NodeRef(problem.node) + ": " +
                 Escape(problem.what) + "</li>";
       }
       out_ += "</ul>\n";
@@ -385,7 +390,7 @@ class Page {
       const auto found = verification_.nodes.find(id);
       if (found == verification_.nodes.end()) continue;
       const Node& node = found->second;
-      out_ += "<li>Conflict " + IdSpan(ToHex(id)) + " <code>" + Escape(evidence::TextOf(node, "code")) +
+      out_ += "<li>Conflict " + NodeRef(ToHex(id)) + " <code>" + Escape(evidence::TextOf(node, "code")) +
               "</code> on " + Escape(evidence::TextOf(node, "field"));
       if (const cbor::Value* input = node.metadata.Find("input");
           input != nullptr && input->AsByteString() != nullptr) {
@@ -398,7 +403,7 @@ class Page {
       const auto found = verification_.nodes.find(id);
       if (found == verification_.nodes.end()) continue;
       const Node& node = found->second;
-      out_ += "<li>Decision " + IdSpan(ToHex(id)) + " of kind " + Escape(evidence::TextOf(node, "kind")) +
+      out_ += "<li>Decision " + NodeRef(ToHex(id)) + " of kind " + Escape(evidence::TextOf(node, "kind")) +
               " by " + Escape(evidence::TextOf(node, "reviewer")) + ": " +
               Escape(evidence::TextOf(node, "reason")) + "</li>";
     }
@@ -423,16 +428,14 @@ class Page {
   }
 
   void NotProved() {
-    out_ += "<h2>Not proved</h2>\n<ul class=\"plain\">";
-    for (const evidence::Claim& claim : verification_.claims) {
-      if (claim.state != evidence::ClaimState::kNotClaimed) continue;
-      out_ += "<li><b>" + Escape(claim.name) + "</b>: " + Escape(claim.detail) + "</li>";
-    }
-    out_ += "<li>" + Escape(evidence::kTrustedWithoutProof) + ".</li>";
     out_ +=
-        "<li>Other backends (browsers, GPUs, ARM) and the publisher's hub were not run for this receipt; a "
-        "promotion on "
-        "each of them would settle it.</li></ul>\n";
+        "<h2>Open items</h2>\n<p class=\"muted\">What this receipt does not show, and what would settle "
+        "it.</p>\n<ul class=\"plain\">";
+    for (const evidence::OpenItem& item : evidence::OpenItems(verification_)) {
+      out_ += "<li>" + Escape(item.what) + ". <span class=\"muted\">Settled by: " + Escape(item.settled_by) +
+              ".</span></li>";
+    }
+    out_ += "<li>" + Escape(evidence::kTrustedWithoutProof) + ".</li></ul>\n";
   }
 
   void Row(const std::string& name, const std::string& html) {
@@ -484,7 +487,7 @@ class Page {
         "copying takes all of it.</p>\n"
         "<div class=\"card scroll\"><table><thead><tr><th scope=\"col\">Role</th><th "
         "scope=\"col\">Node</th></tr></thead><tbody>\n";
-    Row("promotion", IdSpan(ToHex(verification_.receipt)));
+    Row("promotion", NodeRef(ToHex(verification_.receipt)));
     if (promotion_ != nullptr) {
       for (const Edge& edge : promotion_->edges) {
         std::string label = edge.role;
@@ -492,7 +495,7 @@ class Page {
         if (found != verification_.nodes.end() && edge.role == "oracle-run") {
           label += " (" + evidence::TextOf(found->second, "mode") + ")";
         }
-        Row(label, IdSpan(ToHex(edge.child)));
+        Row(label, NodeRef(ToHex(edge.child)));
       }
     }
     if (const Node* artifact = ChildOf(promotion_, "artifact")) {
@@ -500,6 +503,21 @@ class Page {
       Row("artifact file, SHA-256", IdSpan(ToHex(evidence::HashOf(*artifact, "file_sha256"))));
     }
     out_ += "</tbody></table></div>\n";
+    Nodes();
+  }
+
+  // One entry for each node: what it is, and its children as links.
+  void Nodes() {
+    out_ += "<details><summary>All " + Grouped(verification_.nodes.size()) +
+            " nodes and their children</summary><ul class=\"plain nodes\">\n";
+    for (const auto& [id, node] : verification_.nodes) {
+      const std::string hex = ToHex(id);
+      out_ += "<li id=\"n-" + hex + "\"><b>" + Escape(node.type) + "</b> " + IdSpan(hex);
+      if (!node.edges.empty()) out_ += " &rarr;";
+      for (const Edge& edge : node.edges) out_ += " " + Escape(edge.role) + " " + NodeRef(ToHex(edge.child));
+      out_ += "</li>\n";
+    }
+    out_ += "</ul></details>\n";
   }
 
   const ReportData& data_;

@@ -52,6 +52,11 @@ std::string IdSpan(std::string_view hex) {
   return "<code class=\"id\" tabindex=\"0\" title=\"" + safe + "\">" + safe + "</code>";
 }
 
+std::string NodeLink(std::string_view hex) {
+  const std::string safe = Escape(hex);
+  return "<a class=\"id\" href=\"#n-" + safe + "\" title=\"" + safe + "\">" + safe + "</a>";
+}
+
 std::string ShortNumber(double value) {
   if (value == 0) return "0";
   std::array<char, 64> buffer{};

@@ -19,6 +19,9 @@ namespace slm::report {
 // An id: shown short, whole on hover, focus and in what is copied.
 [[nodiscard]] std::string IdSpan(std::string_view hex);
 
+// The id of a node as a link to the node's entry in the page.
+[[nodiscard]] std::string NodeLink(std::string_view hex);
+
 // "1.4e-05", "0", "-3.25": three significant digits.
 [[nodiscard]] std::string ShortNumber(double value);
 

@@ -26,6 +26,9 @@ p{margin:.35rem 0 .9rem;max-width:46rem}
 code,.num,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em}
 .id{display:inline-block;max-width:12ch;overflow:hidden;white-space:nowrap;vertical-align:bottom;user-select:all;
 border-bottom:1px dotted var(--muted);cursor:copy}
+a.id{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.875em;color:inherit;text-decoration:none;cursor:pointer}
+.nodes li{margin:.35rem 0}.nodes li:target{background:var(--warn-bg)}
+.id:focus-visible,summary:focus-visible{outline:2px solid var(--s0);outline-offset:2px}
 .id:hover,.id:focus{max-width:100%;white-space:normal;overflow-wrap:anywhere;outline:none;color:var(--s0)}
 .summary{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.25rem 0 0;padding:0;list-style:none}
 .summary li{background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:.7rem 1rem;min-width:9rem;flex:1}
