@@ -98,6 +98,7 @@ void RegisterTokenize(Command& root, AppContext& context);
 void RegisterDetokenize(Command& root, AppContext& context);
 void RegisterRender(Command& root, AppContext& context);
 void RegisterRun(Command& root, AppContext& context);
+void RegisterChat(Command& root, AppContext& context);
 void RegisterObserve(Command& root, AppContext& context);
 void RegisterCompare(Command& root, AppContext& context);
 void RegisterPromote(Command& root, AppContext& context);

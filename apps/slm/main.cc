@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   RegisterDetokenize(root, context);
   RegisterRender(root, context);
   RegisterRun(root, context);
+  RegisterChat(root, context);
   RegisterObserve(root, context);
   RegisterCompare(root, context);
   RegisterPromote(root, context);

@@ -16,6 +16,7 @@ import resource
 import select
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,11 +26,13 @@ import unittest
 import tiny_source
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "independent"))
+import sampler  # noqa: E402  pylint: disable=wrong-import-position
 DEMO = ROOT / "models" / "slm-demo"
 VECTORS = ROOT / "vectors" / "slm-demo"
 POLICY = ROOT / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"
 LINE = re.compile(r"error ([A-Z0-9/_-]+)( at (.*?))?: (.+)\n")
-COMMANDS = ("acquire", "convert", "inspect", "tokenize", "detokenize", "render", "run", "observe", "compare",
+COMMANDS = ("acquire", "convert", "inspect", "tokenize", "detokenize", "render", "run", "chat", "observe", "compare",
             "promote", "verify", "report", "mutate", "fsck", "log", "show")
 SLM = ""
 
@@ -154,7 +157,7 @@ class Numbers(Case):
         self.refused(2, "USAGE", "log", "--limit", "18446744073709551616")
         self.refused(2, "USAGE", "show", "00", "--depth", "65")
         self.refused(2, "USAGE", "run", self.artifact, "a", "--threads", "0")
-        for value in ("1e400", "nan", "inf", "warm", "-0.5"):
+        for value in ("1e400", "nan", "inf", "warm"):
             self.refused(2, "USAGE", "run", self.artifact, "a", f"--temperature={value}")
         self.refused(2, "USAGE", *run, "1", "--max-new-tokens", "2")
 
@@ -584,7 +587,9 @@ class Running(Case):
         for role in ("tokenizer", "template"):
             self.assertIn({"role": role, "child": children[role]}, artifact["edges"])
         data = node["metadata"]
-        self.assertEqual((data["stop_reason"], data["input_kind"], data["sampling"]), ("eos", "utf8", "greedy"))
+        self.assertEqual((data["stop_reason"], data["input_kind"]), ("eos", "utf8"))
+        self.assertEqual(data["sampling"]["profile"], "slm.sampling.v1")
+        self.assertEqual(data["sampling"]["temperature"], {"hex": "00" * 8})
         self.assertEqual(data["kv"], {"dtype": "f32", "layout": "layer,kv_head,position,head_dim", "n_layers": 1,
                                       "n_kv_heads": 1, "head_dim": tiny_source.SIZE, "begin": 0, "count": 7})
         self.assertEqual(self.blob(data["raw_blob"]), "éb€<end>".encode())
@@ -617,6 +622,114 @@ class Running(Case):
                                   capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("convert the source into this store first", done.stderr)
+
+
+class Sampling(Case):
+    """SMP-01 to SMP-04 through the command line; expectations from independent/sampler.py."""
+
+    def first_token(self, seed: int, **options: object) -> dict:
+        record = {"id": seed, "text": "a", "max_new_tokens": 1, "logits": "last", "trace": True,
+                  "sampling": {"seed": seed, "turn": 3, **options}}
+        return self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]
+
+    def test_the_first_token_is_the_independent_samplers(self) -> None:
+        for seed in (0, 1, 7, 2**32 + 5, 2**64 - 1):
+            answer = self.first_token(seed, temperature=2.5, top_k=9, top_p=0.9, repetition_penalty=1.25)
+            values = struct.unpack(f"<{tiny_source.SIZE}f", base64.b64decode(answer["logits"]["f32"]))
+            options = sampler.Options(temperature=2.5, top_k=9, top_p=0.9, penalty=1.25, seed=seed, turn=3)
+            want = sampler.sample(options, list(values), answer["prompt_ids"], [], 0).split()
+            trace = answer["trace"][0]
+            self.assertEqual(answer["tokens"], [int(want[0])])
+            self.assertEqual([trace["n_after_top_k"], trace["n_after_top_p"], trace["n_after_min_p"]], [int(w) for w in want[4:7]])
+            self.assertEqual(f"{trace['draw']:08x}", want[7])
+            survivors = [f"{t['id']}:{sampler.float_bits(t['logit']):08x}:{sampler.double_bits(t['probability']):016x}"
+                         for t in trace["survivors"]]
+            self.assertEqual(survivors, want[10:])
+
+    def test_a_seed_gives_the_same_text_on_the_command_line_and_in_a_batch(self) -> None:
+        options = ("--temperature", "4", "--top-k", "12", "--seed", "42", "--ignore-eos", "--max-new-tokens", "12")
+        first = self.json("run", self.artifact, "a", *options)
+        self.assertEqual(self.json("run", self.artifact, "a", *options)["tokens"], first["tokens"])
+        record = {"id": 1, "text": "a", "max_new_tokens": 12, "stop_at_eos": False,
+                  "sampling": {"temperature": 4, "top_k": 12, "seed": 42}}
+        self.assertEqual(self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]["tokens"], first["tokens"])
+        seeds = {tuple(self.first_token(seed, temperature=50)["tokens"]) for seed in range(12)}
+        self.assertGreater(len(seeds), 3)
+
+    def test_stop_strings(self) -> None:
+        """Across tokens and inside them; raw ids are kept, the visible text ends before the match."""
+        for stop, text, tokens in ((["b"], "é", [1, 2, 3]), (["éb"], "", [1, 2, 3]), (["b€"], "é", [1, 2, 3, 4, 5, 6]),
+                                   (["x", "€"], "éb", [1, 2, 3, 4, 5, 6]), (["b€x"], "éb€", [1, 2, 3, 4, 5, 6, tiny_source.EOS])):
+            record = {"id": 1, "text": "a", "max_new_tokens": 20, "stop": stop}
+            answer = self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]
+            self.assertEqual((answer["text"], answer["tokens"]), (text, tokens))
+            self.assertEqual(answer["stop_reason"], "eos" if tokens[-1] == tiny_source.EOS else "stop_string")
+            arguments = [word for one in stop for word in ("--stop", one)]
+            self.assertEqual(self.ok("run", self.artifact, "a", *arguments), text + "\n")
+        record = {"id": 1, "text": "a", "max_new_tokens": 20, "stop": "b"}
+        self.assertEqual(self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]["text"], "é")
+
+    def test_min_new_tokens_and_bans(self) -> None:
+        answer = self.json("run", self.artifact, "€", "--min-new-tokens", "2", "--max-new-tokens", "3")
+        self.assertNotIn(tiny_source.EOS, answer["tokens"][:2])
+        answer = self.json("run", self.artifact, "a", "--ban", "1", "--max-new-tokens", "4")
+        self.assertNotIn(1, answer["tokens"])
+
+    def test_refusals(self) -> None:
+        for option, value, name in (("--temperature", "-0.5", "temperature"), ("--top-p", "1.5", "top_p"),
+                                    ("--min-p", "-1", "min_p"), ("--repetition-penalty", "0", "repetition_penalty")):
+            self.assertEqual(self.refused(2, "SMP-VALUE", "run", self.artifact, "a", f"{option}={value}")["field"], name)
+        self.assertEqual(self.refused(2, "SMP-VALUE", "run", self.artifact, "a", "--ban", "16")["field"], "bans")
+        self.refused(2, "SMP-VALUE", "run", self.artifact, "a", "--stop", "")
+        everything = ",".join(str(i) for i in range(tiny_source.SIZE))
+        self.refused(3, "SMP-MASKED", "run", self.artifact, "a", "--ban", everything)
+        for sampling, code, field in (({"temperature": -1}, "SMP-VALUE", "temperature"), ({"top_p": 2}, "SMP-VALUE", "top_p"),
+                                      ({"temperatur": 1}, "CASE-SCHEMA", "sampling.temperatur"),
+                                      ({"top_k": -1}, "CASE-SCHEMA", "sampling.top_k"),
+                                      ({"seed": 2**64}, "CASE-SCHEMA", "sampling.seed"),
+                                      ({"repetition_penalty": 0}, "CASE-SCHEMA", "sampling.repetition_penalty"),
+                                      ({"bans": [99]}, "SMP-VALUE", "bans"), ("hot", "CASE-SCHEMA", "sampling")):
+            record = {"id": 1, "text": "a", "max_new_tokens": 1, "sampling": sampling}
+            error = self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]["error"]
+            self.assertEqual((error["code"], error["field"]), (code, field))
+
+    def test_a_record_keeps_the_trace(self) -> None:
+        """RUN-01: filters, PRNG states and draws of every token."""
+        answer = self.json("run", self.artifact, "a", "--temperature", "3", "--seed", "9", "--record", "--max-new-tokens", "5")
+        data = self.json("show", answer["run"])["metadata"]
+        self.assertEqual(data["sampling"]["temperature"], {"hex": struct.pack("<d", 3.0).hex()})
+        blob = self.work / "store" / "objects" / "sha256" / data["trace_blob"]["hex"][:2] / data["trace_blob"]["hex"]
+        steps = [json.loads(line) for line in blob.read_text().splitlines()]
+        self.assertEqual([step["id"] for step in steps], answer["tokens"])
+        self.assertEqual([step["counter"] for step in steps], [[0, i, 0, 0] for i in range(len(steps))])
+        self.assertEqual([step["key"] for step in steps], [[9, 0]] * len(steps))
+
+    def test_traces_stand_beside_the_text(self) -> None:
+        done = self.slm("run", self.artifact, "a", "--trace", "--max-new-tokens", "2")
+        self.assertEqual(done.stdout.decode(), "é\n")
+        self.assertEqual([json.loads(line)["id"] for line in done.stderr.decode().splitlines()], [1, 2])
+
+
+class Chat(Case):
+    def test_a_conversation_from_a_pipe(self) -> None:
+        self.assertEqual(self.ok("chat", self.artifact, stdin=b"a\n"), "éb€\n")
+        self.assertEqual(self.ok("chat", self.artifact, stdin=b"a\r\n\nab"), "éb€\n€\n")
+        # The second prompt holds the first turn, whatever was kept of it: the same answer as from nothing.
+        self.assertEqual(self.ok("chat", self.artifact, stdin=b"a\n/reset\na\n/quit\na\n"), "éb€\néb€\n")
+        self.assertEqual(self.ok("chat", self.artifact, "--system", "b", stdin=b"a\n"), "éb€\n")
+
+    def test_refusals(self) -> None:
+        self.refused(2, "USAGE", "chat")
+        self.assertEqual(self.slm("--json", "chat", self.artifact).returncode, 2)
+        done = self.slm("chat", self.artifact, stdin=b"\xff\n")
+        self.assertEqual((done.returncode, done.stderr.decode().split()[1]), (3, "UTF8"))
+        done = self.slm("chat", self.artifact, stdin=b"a" * 40 + b"\n")
+        self.assertEqual((done.returncode, done.stderr.decode().split()[1]), (3, "CTX-LENGTH"))
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            source = tiny_source.write(pathlib.Path(folder) / "base", template=None)
+            base = pathlib.Path(folder) / "base.slm"
+            self.ok("convert", source, "-o", base)
+            self.refused(3, "TPL-MISSING", "chat", base)
 
 
 class Smoke(Case):
