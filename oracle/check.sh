@@ -4,7 +4,8 @@
 #   oracle/check.sh NAME=SOURCE_DIRECTORY...      NAME: a folder under vectors/ with cases.jsonl and *.golden
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-python=$("$here/setup_env.sh")
+"$here/../dev" oracle-env
+python=$here/../.venv/oracle/bin/python
 export PYTHONPATH="$here"
 if grep -n '://' "$here/requirements.lock"; then
   echo "requirements.lock records a download address" >&2

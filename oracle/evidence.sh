@@ -8,7 +8,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 source=$1 cases=$2 out=$3
 shift 3
-python=$("$here/setup_env.sh")
+"$here/../dev" oracle-env
+python=$here/../.venv/oracle/bin/python
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$out"
