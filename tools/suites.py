@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 JOBS = str(os.cpu_count() or 2)
-LAST_FULL_RUN = pathlib.Path("tests") / "last-full-run.json"
+LONG_RESULTS = pathlib.Path("tests") / "long-results.json"
 Suite = Callable[["Context"], None]
 
 
@@ -241,8 +241,8 @@ def long_retrain(context: Context) -> None:
 
 def long_acquire(context: Context) -> None:
     context.preset("dev", "slm_acquire_test")
-    context.run([str(context.build / "dev/src/acquire/slm_acquire_test"), "--gtest_filter=AcquisitionMemoryTest.*"],
-                env={"SLM_TEST_ALL": "1"})
+    context.run([str(context.build / "dev/src/acquire/slm_acquire_test"), "--gtest_filter=AcquisitionMemoryTest.*",
+                 "--gtest_also_run_disabled_tests"])
 
 
 def long_bits(context: Context) -> None:
@@ -299,30 +299,33 @@ def machine() -> str:
     return f"{model[1].strip() if model else 'unknown CPU'}, {os.cpu_count()} cores"
 
 
-def record_full_run(context: Context, results: list[dict[str, object]], not_run: list[str]) -> None:
-    """Keeps what `./dev test --all` found, for CI to print: it cannot repeat it (hours)."""
+def record_long(context: Context, results: list[dict[str, object]]) -> None:
+    """Keeps what each long suite found last, and where: CI prints it, since it cannot repeat it (hours)."""
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], cwd=context.root, capture_output=True, text=True, check=True).stdout.strip()
 
-    changed = bool(git("status", "--porcelain", "--untracked-files=no"))
-    result = {"commit": git("rev-parse", "HEAD"), "changed_since_commit": changed,
-              "date": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine(), "suites": results, "not_run": not_run}
-    (context.root / LAST_FULL_RUN).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = context.root / LONG_RESULTS
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for result in results:
+        if result["name"] in LONG:
+            kept[str(result["name"])] = {
+                "passed": result["passed"], "seconds": result["seconds"], "figures": result["figures"],
+                "commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "--untracked-files=no")),
+                "date": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine()}
+    path.write_text(json.dumps({name: kept[name] for name in sorted(kept)}, indent=1) + "\n", encoding="utf-8")
 
 
-def print_full_run(context: Context) -> None:
-    path = context.root / LAST_FULL_RUN
-    if not path.exists():
-        print("no full run (./dev test --all) is on record")
-        return
-    last = json.loads(path.read_text(encoding="utf-8"))
-    failed = [suite["name"] for suite in last["suites"] if not suite["passed"]]
-    print(f"last full run (./dev test --all): {last['date']}, commit {last['commit'][:12]}"
-          f"{' with changes' if last['changed_since_commit'] else ''}, {last['machine']}: "
-          f"{len(last['suites']) - len(failed)} passed, {len(failed)} failed, not-run: {len(last['not_run'])}")
-    for suite in last["suites"]:
-        if suite["name"] in LONG:
-            print(f"  {'passed' if suite['passed'] else 'FAILED'} {suite['name']:20} {suite['seconds']:7.1f} s {suite['figures']}")
+def print_long(context: Context) -> None:
+    path = context.root / LONG_RESULTS
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    print("last results of the long suites (./dev test --all):")
+    for name in LONG:
+        last = kept.get(name)
+        if last is None:
+            print(f"  none    {name}")
+            continue
+        print(f"  {'passed' if last['passed'] else 'FAILED'}  {name:14} {last['seconds']:7.1f} s  {last['date']}, commit "
+              f"{last['commit'][:12]}{' and changes' if last['changed'] else ''}, {last['machine']}  {last['figures']}".rstrip())
 
 
 def main(root: pathlib.Path, args: argparse.Namespace) -> int:
@@ -342,9 +345,10 @@ def main(root: pathlib.Path, args: argparse.Namespace) -> int:
         results.append(result)
         not_run += missing
     n_failed = sum(not result["passed"] for result in results)
-    if args.all and not args.only:
-        record_full_run(context, results, not_run)
-    print_full_run(context)
+    if any(name in LONG for name in chosen):
+        record_long(context, results)
+    if not args.only:
+        print_long(context)
     for line in not_run:
         print(line)
     print(f"all suites took {(time.monotonic() - started) / 60:.1f} minutes")

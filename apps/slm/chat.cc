@@ -171,11 +171,12 @@ Status Run(AppContext& context, const ChatArgs& args) {
     if (const auto fault = FindUtf8Fault(line))
       return Fail(
           MakeError(ErrorCode::kUtf8, "not well-formed UTF-8").At(fault->byte_offset).In("the message"));
-    const Status said = conversation.Say(line);
+    Status said = conversation.Say(line);
     if (said.has_value()) continue;
+    Error error = std::move(said).error().In(args.artifact);
     // A person can go on after a message that is too long; a program that reads a pipe cannot know.
-    if (!terminal || said.error().code != ErrorCode::kCtxLength) return Fail(said.error());
-    std::fprintf(stderr, "%s; /reset starts anew\n", said.error().ToString().c_str());
+    if (!terminal || error.code != ErrorCode::kCtxLength) return Fail(std::move(error));
+    std::fprintf(stderr, "%s; /reset starts anew\n", error.ToString().c_str());
   }
   if (terminal) context.Print("\n");
   return {};

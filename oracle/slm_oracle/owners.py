@@ -87,14 +87,12 @@ class _Marker:
         raise _Unclear  # a number has no characters of its own
 
 
-def ownership(render: Callable[[list[Any], dict[str, Any]], str], messages: list[Any], variables: dict[str, Any],
-              rendered: str) -> list[dict[str, Any]] | None:
+def ownership(render: Callable[[list[Any]], str], messages: list[Any], rendered: str) -> list[dict[str, Any]] | None:
     """Intervals of bytes with their owners, in order, covering `rendered`; none where they cannot be shown.
-    `render(messages, variables)` renders; owners are `template`, `messages[2].content`, names of variables."""
+    Owners are `template` (the source's special tokens included) and `messages[2].content` and the like."""
     try:
         marker = _Marker(rendered)
-        marked = marker.value(messages, "messages")
-        again = render(marked, {name: marker.value(value, name) for name, value in variables.items()})
+        again = render(marker.value(messages, "messages"))
     except Exception:  # whatever a template raises on a text that is not what it expects
         return None
     if len(again) != len(rendered):

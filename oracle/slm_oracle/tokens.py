@@ -69,14 +69,13 @@ class Tokens:
         # The public call copies texts into plain strings, which would lose the stand-ins: the same compiled template.
         compiled = _compile_jinja_template(self.template)
 
-        def render(messages: list[Any], variables: dict[str, Any]) -> str:
+        def render(messages: list[Any]) -> str:
             return compiled.render(messages=messages, tools=None, documents=None,
-                                   add_generation_prompt=case.add_generation_prompt, **variables)
+                                   add_generation_prompt=case.add_generation_prompt, **self.auto.special_tokens_map)
 
-        variables = dict(self.auto.special_tokens_map)
-        if render(case.messages, variables) != rendered:
+        if render(case.messages) != rendered:
             return None
-        return ownership(render, case.messages, variables, rendered)
+        return ownership(render, case.messages, rendered)
 
     def tokenization(self, reference: str, text: str, of: str, special: bool) -> dict[str, Any]:
         if reference == "published":
