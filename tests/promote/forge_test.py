@@ -28,6 +28,15 @@ def sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
+def crc32c(data: bytes) -> int:
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
 class Store:
     """Objects by hash; nothing is checked."""
 
@@ -63,6 +72,20 @@ class Store:
                 children = [data[i:i + 32] for i in range(size, len(data), 32)]
                 return {"type": data[:end], "map": metadata, "children": children}
         raise SystemExit(f"cannot read node {digest.hex()}")
+
+    def name(self, digest: bytes) -> None:
+        """A log record that names the node, and the head that goes with it (docs/spec/store.md)."""
+        path = self.root / "log" / "000001.slog"
+        log, at, last, seq = path.read_bytes(), 0, b"", 0
+        while at < len(log):
+            end = at + 40 + struct.unpack_from("<I", log, at)[0]
+            last, seq, at = log[at:end], seq + 1, end
+        record = p0cbor.encode({"seq": seq + 1, "kind": "promotion", "nodes": [digest]})
+        previous = sha256(last)
+        length = struct.pack("<I", len(record))
+        record = length + struct.pack("<I", crc32c(length + previous + record)) + previous + record
+        path.write_bytes(log + record)
+        (self.root / "refs" / "head").write_text(f"{seq + 1} {sha256(record).hex()}\n")
 
     def put(self, node: dict[str, Any]) -> bytes:
         return self.write("node", DOMAIN + node["type"] + p0cbor.encode(node["map"]) + b"".join(node["children"]))
@@ -135,7 +158,10 @@ class Forger:
                 self.moved[digest] = self.store.put(node)
             return self.moved.get(digest, digest)
         self.promotion["children"] = [rebuilt(c) for c in self.promotion["children"]]
-        return self.store.put(self.promotion)
+        receipt = self.store.put(self.promotion)
+        if receipt != self.receipt:
+            self.store.name(receipt)
+        return receipt
 
 
 def fewer_cases(envelope: dict[str, Any], _: list[bytes]) -> None:
@@ -255,6 +281,8 @@ def main() -> int:
             attack(forger)
             forged = forger.finish()
             status, result = call(forged_store, "verify", forged.hex())
+            if "error" in result:
+                raise SystemExit(f"FAILED: {name} ends verify instead of failing a claim: {result['error']}")
             codes = {problem["code"] for problem in result["problems"]} | {c.get("code") for c in result["claims"]}
             print(f"{name}: exit {status}, {sorted(filter(None, codes))}")
             if forged == receipt or status != 1 or result["holds"] or code not in codes:

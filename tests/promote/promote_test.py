@@ -93,7 +93,7 @@ def main() -> int:
         for level in ALL[1:]:
             want = "pass" if level in PASS[args.model] else "not-claimed"
             check(levels.get(level) == want, f"{level} is {levels.get(level)}, expected {want}")
-        longest = max(token["n_candidate"] for token in promoted["comparison"]["tokens"])
+        longest = max(token["candidate_tokens"] for token in promoted["comparison"]["tokens"])
         check(args.model != "smollm2" or longest >= 64, f"only {longest} greedy tokens in a case")
         again = run.call(*promote)
         check(again["receipt"] == promoted["receipt"], "the same input gave another receipt")
