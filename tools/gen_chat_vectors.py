@@ -84,7 +84,7 @@ PROBES = [
     ("function.raise", "{{ raise_exception('No ' ~ messages[0].role) }}", USER),
     ("function.raise_in_branch", "{% if messages[0].role != 'user' %}{{ raise_exception('x') }}{% endif %}ok", USER),
     ("function.range", "{% for i in range(2, 8, 3) %}{{ i }}{% endfor %}{{ range(3) | length }}{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}", USER),
-    ("frame.defaults", "{{ tools }}|{{ documents }}|{{ add_generation_prompt }}|{{ bos_token is defined }}", USER),
+    ("frame.defaults", "{{ tools }}|{{ documents }}|{{ bos_token is defined }}", USER),
     ("chat.chatml", "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", dict(TALK, add_generation_prompt=True)),
     ("chat.bracketed", "{{ bos_token }}{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}[Q] {{ m.content | trim }} [/Q]"
@@ -98,7 +98,7 @@ def main() -> None:
     rows = [{"reference": f"jinja2 {jinja2.__version__}, transformers {transformers.__version__}"}]
     for name, template, context in PROBES:
         row = {"name": name, "template": template, "context": context}
-        frame = {"tools": None, "documents": None, "add_generation_prompt": False, **context}
+        frame = {"tools": None, "documents": None, **context}
         try:
             row["ok"] = _compile_jinja_template(template).render(**frame)
         except Exception as error:  # the class is the expected value

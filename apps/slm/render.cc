@@ -69,7 +69,7 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   text += "\nBOS: " + rendered.ownership.bos + "   EOS: " + rendered.ownership.eos +
           "   separators: " + rendered.ownership.turn_separator +
           "   generation prefix: " + rendered.ownership.generation_prefix + "\ninputs:";
-  for (const std::string& input : program.inputs) text += " " + input;
+  for (const chat::InputSpec& input : program.inputs) text += " " + input.name;
   text += "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     text += "branches on content: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
