@@ -129,6 +129,23 @@ def chat_goldens(context: Context) -> None:
     context.python("tests/chat/goldens_test.py", str(context.slm))
 
 
+def chat_fuzz_for(context: Context, seconds: int, seed: int) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists():
+        context.not_run("chat fuzzing: the oracle's environment is absent")
+        return
+    context.run([str(python), str(context.root / "tests/chat/fuzz_against_reference.py"), "--slm", str(context.slm),
+                 "--seconds", str(seconds), "--seed", str(seed)])
+
+
+def chat_fuzz(context: Context) -> None:
+    chat_fuzz_for(context, 30, 1)
+
+
+def long_chat_fuzz(context: Context) -> None:
+    chat_fuzz_for(context, 3600, 10_000_000)
+
+
 def tokenizer_fuzz(context: Context) -> None:
     python = context.build / "env" / "tools" / "bin" / "python"
     models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
@@ -194,6 +211,7 @@ SUITES: dict[str, Suite] = {
     "documents": documents,
     "release-build": build_release,
     "chat-goldens": chat_goldens,
+    "chat-fuzz": chat_fuzz,
     "tokenizer-fuzz": tokenizer_fuzz,
     "promote": promote,
     "mutants": mutants,
@@ -219,7 +237,8 @@ def long_bits(context: Context) -> None:
     context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
 
 
-LONG: dict[str, Suite] = {"unit-asan": unit_asan, "tidy": tidy, "reproducible-build": reproducible,
+LONG: dict[str, Suite] = {"unit-asan": unit_asan, "tidy": tidy, "chat-fuzz-hour": long_chat_fuzz,
+                         "reproducible-build": reproducible,
                          "bits-smollm2": long_bits, "retrain": long_retrain, "acquire-5gb": long_acquire}
 
 

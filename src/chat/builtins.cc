@@ -693,7 +693,10 @@ Value Reverse(Runtime& runtime, const Value& value, const CallArguments& argumen
   if (!items) {
     if (!Runtime::IsIterable(value)) return runtime.Raise("FilterArgumentError", "argument must be iterable");
     std::vector<Value> collected;
-    if (!runtime.Collect(value, &collected)) return Value::Error();
+    if (!runtime.Collect(value, &collected)) {
+      if (runtime.DropTypeError()) return runtime.Raise("FilterArgumentError", "argument must be iterable");
+      return Value::Error();
+    }
     std::reverse(collected.begin(), collected.end());
     return runtime.heap().List(collected, value.owner());
   }
@@ -795,6 +798,9 @@ Value Indent(Runtime& runtime, const Value& value, const CallArguments& argument
   }
   const bool first = !given[1].is_missing() && Truth(given[1]);
   const bool blank = !given[2].is_missing() && Truth(given[2]);
+  if (value.kind() == ValueKind::kList) {
+    return runtime.Raise("AttributeError", "'list' object has no attribute 'splitlines'");
+  }
   const Value with_newline =
       runtime.Binary(Arithmetic::kAdd, value, runtime.heap().Borrow("\n", kTemplateOwner));
   if (with_newline.failed()) return with_newline;

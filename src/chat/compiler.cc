@@ -833,8 +833,12 @@ class Compiler {
       SLM_ASSIGN(const uint32_t start, Optional(key.first, frame));
       SLM_ASSIGN(const uint32_t stop, Optional(key.second, frame));
       SLM_ASSIGN(const uint32_t step, Optional(key.third, frame));
+      const AstKind object = ast_.nodes[node.first].kind;
+      // A comparison, `and` and `or` may be constant though a part of them is not.
+      const bool may_fold = IsConstant(node.first) || object == AstKind::kCompare ||
+                            object == AstKind::kBinary || object == AstKind::kConditional;
       const bool constant =
-          IsConstant(node.first) && IsConstant(key.first) && IsConstant(key.second) && IsConstant(key.third);
+          may_fold && IsConstant(key.first) && IsConstant(key.second) && IsConstant(key.third);
       return Emit(Op::kSlice, {value, start, stop, step, constant ? 1u : 0u}, node.line);
     }
     if (key.kind == AstKind::kString && IsReflection(key.text))

@@ -176,6 +176,14 @@ void Runtime::SetLine(uint32_t line) {
   if (error_->code != ErrorCode::kTplRaised) error_->message += " (line " + std::to_string(line) + ")";
 }
 
+bool Runtime::DropTypeError() {
+  if (!error_ || error_->code != ErrorCode::kTplRuntime || !error_->message.starts_with("TypeError: "))
+    return false;
+  error_.reset();
+  has_line_ = false;
+  return true;
+}
+
 bool Runtime::ReportWork() {
   if (steps_ > budgets_.max_steps) {
     OverBudget(("more than " + std::to_string(budgets_.max_steps) + " steps").c_str());

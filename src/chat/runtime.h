@@ -89,6 +89,8 @@ class Runtime {
   [[nodiscard]] bool failed() const { return error_.has_value(); }
   [[nodiscard]] const Error& error() const { return *error_; }
   void SetLine(uint32_t line);
+  // `except TypeError`: forgets such an error; false if the error is another.
+  bool DropTypeError();
 
   // ---- budgets ----
   // Counts work; false (and an error) if the steps or the memory are used up.

@@ -11,6 +11,7 @@ project refuses by name (UNSUPPORTED, TPL-FORBIDDEN, TPL-BUDGET, TPL-BOUND) is c
 """
 import argparse
 import collections
+import copy
 import json
 import pathlib
 import random
@@ -383,7 +384,7 @@ def on_alarm(*_: object) -> None:
 
 
 def reference(template: str) -> dict:
-    frame = {"documents": None, **CONTEXT}
+    frame = {"documents": None, **copy.deepcopy(CONTEXT)}  # a list changes under `indent`
     signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
         return {"ok": _compile_jinja_template.__wrapped__(template).render(**frame)
