@@ -2,6 +2,7 @@
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
+#include "chat/analysis.h"
 #include "chat/template.h"
 
 namespace slm::app {
@@ -59,7 +60,8 @@ Status RenderRecord(const TemplateModel& model, const json::Value& record, json:
 }
 
 // Template and content told apart, for a person: each span on its own line with its owner.
-std::string Explain(const chat::Rendered& rendered, const chat::Program& program) {
+std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
+                    const chat::Analysis& analysis) {
   std::string text;
   for (const chat::Span& span : rendered.spans) {
     std::string owner = span.owner;
@@ -75,6 +77,7 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
     text += "branches on content: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
             "\" (line " + std::to_string(predicate.line) + ")\n";
   }
+  text += "\n" + chat::AnalysisText(analysis);
   return text;
 }
 
@@ -89,10 +92,12 @@ Status RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& m
     json::Writer out;
     out.BeginObject();
     WriteRendered(*rendered, out);
+    if (args.explain) out.Key("analysis").Raw(chat::AnalysisJson(chat::Analyze(compiled)));
     out.EndObject();
     app.Print(out.Take() + "\n");
   } else {
-    app.Print(args.explain ? Explain(*rendered, compiled.program()) : rendered->text);
+    app.Print(args.explain ? Explain(*rendered, compiled.program(), chat::Analyze(compiled))
+                           : rendered->text);
   }
   return {};
 }
@@ -105,13 +110,14 @@ void RegisterRender(Command& root, AppContext& context) {
   command.Option("model", &args->model, "Source directory, .jinja file, or .slm", /*required=*/true);
   command.Option("context", &args->context,
                  "JSON file with messages and other inputs (default: standard input)");
-  command.Flag("--explain", &args->explain, "Each span with its owner; inputs; branches on content");
+  command.Flag("--explain", &args->explain,
+               "Each span with its owner; inputs; branches on content; what the template declares");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
   command.Example(
       "Example:\n  echo "
       "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"add_generation_prompt\":true}' |"
       " slm render models/slm-demo --explain\n"
-      "Bounds: context 64 MiB; 4,000,000 steps, 16 MiB of output, 64 MiB of text in work; linear time.");
+      "Bounds: context 64 MiB; 4,000,000 steps, 16 MiB of output, 192 MiB of values; linear time.");
   command.Run([args, &context] {
     const auto model = OpenTemplateModel(args->model);
     if (!model) return context.Report(model.error());

@@ -790,11 +790,14 @@ class Compiler {
     }
   }
 
-  Result<uint32_t> Binary(const AstNode& node, const Frame& frame) {
+  Result<uint32_t> Binary(const AstNode& node, const Frame& outer) {
+    Frame frame = outer;
     SLM_ASSIGN(const uint32_t left, Expression(node.first, frame));
     if (node.text == "and" || node.text == "or") {
       const auto truth = KnownTruth(node.first);
       if (truth && *truth == (node.text == "or")) return left;  // the right side is never compiled
+      // A constant that only the optimizer can tell: what stands on the right may never be compiled.
+      if (!truth && IsConstant(node.first)) frame.soft = true;
     }
     SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
     if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.line);
