@@ -58,6 +58,7 @@ struct AstNode {
   AstKind kind{};
   NameContext context = NameContext::kLoad;  // of names
   bool flag = false;
+  uint32_t depth = 1;  // levels of nodes below and with this one
   uint32_t line = 0;
   uint32_t column = 0;
   uint64_t byte_offset = 0;

@@ -28,7 +28,7 @@ TEST(CompileIsolated, GivesTheSameErrorWithItsPlace) {
 
 TEST(CompileIsolated, TheParentSurvivesTheChildsDeath) {
   std::string source;
-  for (int i = 0; i < 20'000; ++i) source += "{{ x }}";
+  for (int i = 0; i < 140'000; ++i) source += "{{ x }}";
   IsolationLimits limits;
   limits.address_space_bytes = 0;  // the child cannot map another page
   const auto starved = CompileIsolated(source, limits);

@@ -12,6 +12,8 @@ namespace {
 
 constexpr uint32_t kMaxNesting = 100;
 constexpr size_t kMaxSourceBytes = 1u << 20;
+// Chains of operators nest in the tree though not in the source; the IR holds no more levels than this.
+constexpr uint32_t kMaxDepth = 250;
 constexpr size_t kMaxNodes = 1u << 18;
 
 class Parser {
@@ -20,6 +22,7 @@ class Parser {
 
   Result<Ast> Run() {
     SLM_ASSIGN(ast_.body, Body({}));
+    SLM_TRY(CheckNesting());
     return std::move(ast_);
   }
 
@@ -84,6 +87,11 @@ class Parser {
   }
   uint32_t Add(AstNode node) {
     ast_.nodes.push_back(std::move(node));
+    AstNode& added = ast_.nodes.back();
+    ast_.ForEachChild(static_cast<uint32_t>(ast_.nodes.size() - 1), [&](uint32_t child) {
+      added.depth = std::max(added.depth, ast_.nodes[child].depth + 1);
+    });
+    deepest_ = std::max(deepest_, added.depth);
     return static_cast<uint32_t>(ast_.nodes.size() - 1);
   }
   AstNode& At(uint32_t index) { return ast_.nodes[index]; }
@@ -95,6 +103,7 @@ class Parser {
     uint32_t* depth_;
   };
   Status CheckNesting() const {
+    if (deepest_ > kMaxDepth) return Refuse(ErrorCode::kTplBound, "a chain that nests too deep", Peek());
     if (nesting_ < kMaxNesting && ast_.nodes.size() < kMaxNodes) return {};
     if (ast_.nodes.size() >= kMaxNodes)
       return Refuse(ErrorCode::kTplBound, "a template of too many nodes", Peek());
@@ -604,6 +613,7 @@ class Parser {
 
   Result<uint32_t> Postfix(uint32_t value) {
     for (;;) {
+      SLM_TRY(CheckNesting());
       if (IsOperator(".") || IsOperator("[")) {
         SLM_ASSIGN(value, Subscript(value));
       } else if (IsOperator("(")) {
@@ -616,6 +626,7 @@ class Parser {
 
   Result<uint32_t> FiltersAndTests(uint32_t value) {
     for (;;) {
+      SLM_TRY(CheckNesting());
       if (IsOperator("|")) {
         SLM_ASSIGN(value, Filters(value, /*inline_first=*/false));
       } else if (IsName("is")) {
@@ -746,6 +757,7 @@ class Parser {
   // `inline_first`: the first filter has no bar before it (the statement `filter`). kNoAst if there is none.
   Result<uint32_t> Filters(uint32_t value, bool inline_first) {
     while (inline_first || IsOperator("|")) {
+      SLM_TRY(CheckNesting());
       if (!inline_first) Next();
       inline_first = false;
       AstNode node = Make(AstKind::kFilter, Peek());
@@ -788,6 +800,7 @@ class Parser {
   size_t position_ = 0;
   Ast ast_;
   uint32_t nesting_ = 0;
+  uint32_t deepest_ = 0;
 };
 
 }  // namespace

@@ -145,11 +145,11 @@ Value Split(Runtime& runtime, const Value& receiver, const CallArguments& argume
     const size_t n = words.size();
     const size_t most = left >= static_cast<int64_t>(n) ? n : static_cast<size_t>(left);
     if (n > most && !from_right) {
-      // The rest keeps its inner white space and loses what ends it.
+      // The rest keeps its white space but for what precedes its first word.
       for (size_t i = 0; i < most; ++i) add(words[i].first, words[i].second);
-      add(words[most].first, words.back().second);
+      add(words[most].first, text.size());
     } else if (n > most) {
-      add(words[0].first, words[n - most - 1].second);
+      add(0, words[n - most - 1].second);
       for (size_t i = n - most; i < n; ++i) add(words[i].first, words[i].second);
     } else {
       for (const auto& [low, high] : words) add(low, high);

@@ -346,7 +346,7 @@ TEST(TemplateBudget, StepsDepthTextOutputAndMemoryAreCounted) {
       "{{ ('a' * 10000) | replace('a', 'b' * 100000) }}",
       "{{ ('a\n' * 10000) | indent(100000) }}",
       "{{ [[1]] | tojson(indent=1000000000) }}",
-      "{{ 10 ** 10 ** 10 }}",
+      "{{ 10 ** (10 ** 10) }}",
       "{{ '\t'.expandtabs(1000000000000) }}",
       "{{ ('x' * 1000000).zfill(10**12) }}",
       "{{ ('xy' * 1000000) | join(',' * 1000) }}",
