@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "codec/cbor.h"
@@ -45,6 +46,8 @@ bool WriteAll(int fd, const uint8_t* bytes, size_t n) {
 
 // In the child: the answer is a CBOR map, with the IR or with the error.
 [[noreturn]] void Convert(std::string_view source, const IsolationLimits& limits, uint64_t mapped, int fd) {
+  // Without memory the child ends here; it must never unwind into its copy of the caller.
+  std::set_new_handler([] { ::_exit(73); });
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_FSIZE, 0);
   Limit(RLIMIT_NOFILE, 0);
