@@ -84,7 +84,39 @@ PROBES = [
     ("function.raise", "{{ raise_exception('No ' ~ messages[0].role) }}", USER),
     ("function.raise_in_branch", "{% if messages[0].role != 'user' %}{{ raise_exception('x') }}{% endif %}ok", USER),
     ("function.range", "{% for i in range(2, 8, 3) %}{{ i }}{% endfor %}{{ range(3) | length }}{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}", USER),
-    ("frame.defaults", "{{ tools }}|{{ documents }}|{{ add_generation_prompt }}|{{ bos_token is defined }}", USER),
+    ("fuzz.filter_block_of_a_number", "{% filter length %}abc{% endfilter %}", USER),
+    ("fuzz.call_block_of_a_range", "{% call range(3) %}{% endcall %}", USER),
+    ("fuzz.indent_of_a_list", "{{ [1] | indent }}", USER),
+    ("fuzz.reverse_of_failing_items", "{{ 'abc' | items | reverse }}", USER),
+    ("fuzz.constant_decides_or", "{{ true or messages | unheard_of }}", USER),
+    ("fuzz.constant_does_not_decide", "{{ false or messages | unheard_of }}", USER),
+    ("fuzz.unknown_filter_in_if", "{% if false %}{{ 1 | unheard_of }}{% endif %}x", USER),
+    ("fuzz.unknown_filter_runs", "{% if true %}{{ 1 | unheard_of }}{% endif %}x", USER),
+    ("fuzz.else_after_break", "{% for x in [1] %}{% break %}{% else %}else{% endfor %}", USER),
+    ("fuzz.else_after_continue", "{% for x in [1, 2] %}{% continue %}{% else %}else{% endfor %}", USER),
+    ("fuzz.set_survives_no_pass", "{% set a = 1 %}{% for x in [1, 2] %}{% if x == 2 %}{{ a }}{% endif %}{% set a = 7 %}{% endfor %}{{ a }}", USER),
+    ("fuzz.loop_filter_sees_the_body", "{% set ns = namespace(n=0) %}{% for x in [1, 2, 3] if ns.n < 2 %}{% set ns.n = ns.n + 1 %}{{ x }}{% endfor %}", USER),
+    ("fuzz.macro_reads_later_name", "{% macro f() %}{{ late }}{% endmacro %}{{ f() }}{% set late = 1 %}{{ f() }}", USER),
+    ("fuzz.macro_in_loop", "{% for x in [1, 2] %}{% macro f() %}{{ x }}{% endmacro %}{{ f() }}{% endfor %}", USER),
+    ("fuzz.macro_default_reads_argument", "{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3) }}", USER),
+    ("fuzz.caller", "{% macro f(x) %}<{{ caller(x) }}>{% endmacro %}{% call(y) f(5) %}{{ y }}{% endcall %}", USER),
+    ("fuzz.varargs", "{% macro f(a) %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, k=3) }}", USER),
+    ("fuzz.recursive", "{% for x in [1, [2, [3]]] recursive %}{{ loop(x) if x is iterable else x }}{{ loop.depth }}{% endfor %}", USER),
+    ("fuzz.generator_once", "{% set g = [1, 2] | map('string') %}{{ g | list }}{{ g | list }}", USER),
+    ("fuzz.generator_to_json", "{{ [1] | map('string') | tojson }}", USER),
+    ("fuzz.markup_plus", "{{ '<' | safe + '&' }}{{ '<' | safe ~ '&' }}{{ ['<' | safe] }}", USER),
+    ("fuzz.mutator", "{{ [].append(1) }}", USER), ("fuzz.dict_update", "{{ {}.update({}) }}", USER),
+    ("fuzz.big", "{{ 2 ** 200 }}|{{ -7 // 2 }}|{{ -7 % 3 }}|{{ 7 / 2 }}|{{ 10 ** 20 / 3 }}|{{ 1e308 * 10 }}", USER),
+    ("fuzz.percent", "{{ '%5.2f|%-4d|%+d|%x|%s' % (1.005, 3, 4, 255, none) }}", USER),
+    ("fuzz.braces", "{{ '{:>6}|{:,}|{0!r}'.format('a', 1234567) }}|{{ '{:08.3f}|{:+}'.format(3.14159, 2) }}", USER),
+    ("fuzz.sigma", "{{ 'ΑΣ'.lower() }}{{ 'ΑΣ Α'.lower() }}{{ 'straße'.upper() }}{{ 'ǆ x'.title() }}{{ 'ﬁ'.capitalize() }}", USER),
+    ("fuzz.split", "{{ ' a b  c '.split(none, 1) }}{{ ' a b  c '.rsplit(none, 1) }}{{ 'a,b,c'.rsplit(',', 1) }}", USER),
+    ("fuzz.repr", "{{ ['é', '\u200b', \"it's\", '\x7f', '🙂'] }}", USER),
+    ("fuzz.bare_escape", "{{ '\\é\\q\\101' }}", USER),
+    ("fuzz.raw", "a{%- raw -%} {{ x }} {%- endraw %}\nb", USER),
+    ("fuzz.with", "{% with a = 1, b = 2 %}{{ a }}{{ b }}{% endwith %}{{ a }}", USER),
+    ("fuzz.namespace_underscore", "{% set ns = namespace() %}{% set ns._a = 1 %}", USER),
+    ("frame.defaults", "{{ tools }}|{{ documents }}|{{ bos_token is defined }}", USER),
     ("chat.chatml", "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", dict(TALK, add_generation_prompt=True)),
     ("chat.bracketed", "{{ bos_token }}{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}[Q] {{ m.content | trim }} [/Q]"
@@ -98,7 +130,7 @@ def main() -> None:
     rows = [{"reference": f"jinja2 {jinja2.__version__}, transformers {transformers.__version__}"}]
     for name, template, context in PROBES:
         row = {"name": name, "template": template, "context": context}
-        frame = {"tools": None, "documents": None, "add_generation_prompt": False, **context}
+        frame = {"tools": None, "documents": None, **context}
         try:
             row["ok"] = _compile_jinja_template(template).render(**frame)
         except Exception as error:  # the class is the expected value

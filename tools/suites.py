@@ -140,6 +140,23 @@ def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
 
 
+def chat_fuzz_for(context: Context, seconds: int, seed: int) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists():
+        context.not_run("chat fuzzing: the oracle's environment is absent")
+        return
+    context.run([str(python), str(context.root / "tests/chat/fuzz_against_reference.py"), "--slm", str(context.slm),
+                 "--seconds", str(seconds), "--seed", str(seed)])
+
+
+def chat_fuzz(context: Context) -> None:
+    chat_fuzz_for(context, 30, 1)
+
+
+def long_chat_fuzz(context: Context) -> None:
+    chat_fuzz_for(context, 3600, 10_000_000)
+
+
 def tokenizer_fuzz(context: Context) -> None:
     python = context.build / "env" / "tools" / "bin" / "python"
     models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
@@ -256,7 +273,10 @@ def long_fuzz(context: Context) -> None:
 
 
 LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
-                          "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz}
+                          "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz,
+                          "chat-fuzz-hour": long_chat_fuzz}
+# With the oracle's environment, which only `./dev oracle-check` and `--all` install.
+WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz}
 
 
 def unit_counts(log: str) -> str:
@@ -330,13 +350,14 @@ def print_long(context: Context) -> None:
 
 def main(root: pathlib.Path, args: argparse.Namespace) -> int:
     context = Context(root)
-    chosen = dict(SUITES, **(LONG if args.all else {}))
+    chosen = dict(SUITES, **(LONG | WITH_ORACLE if args.all else {}))
+    known = SUITES | LONG | WITH_ORACLE
     if args.only:
-        unknown = [name for name in args.only if name not in SUITES | LONG]
+        unknown = [name for name in args.only if name not in known]
         if unknown:
-            print(f"no suite {unknown[0]}; there are: {' '.join(SUITES | LONG)}", file=sys.stderr)
+            print(f"no suite {unknown[0]}; there are: {' '.join(known)}", file=sys.stderr)
             return 2
-        chosen = {name: (SUITES | LONG)[name] for name in args.only}
+        chosen = {name: known[name] for name in args.only}
     started = time.monotonic()
     results: list[dict[str, object]] = []
     not_run: list[str] = []

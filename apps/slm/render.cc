@@ -5,6 +5,7 @@
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
+#include "chat/analysis.h"
 #include "chat/template.h"
 
 namespace slm::app {
@@ -97,7 +98,8 @@ Status RenderRecord(const TemplateModel& model, const json::Value& record, json:
 }
 
 // Template and content told apart, for a person: each span on its own line with its owner.
-std::string Explain(const chat::Rendered& rendered, const chat::Program& program) {
+std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
+                    const chat::Analysis& analysis) {
   std::string text;
   for (const chat::Span& span : rendered.spans) {
     std::string owner = span.owner;
@@ -107,12 +109,13 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   text += "\nBOS: " + rendered.ownership.bos + "   EOS: " + rendered.ownership.eos +
           "   separators: " + rendered.ownership.turn_separator +
           "   generation prefix: " + rendered.ownership.generation_prefix + "\ninputs:";
-  for (const std::string& input : program.inputs) text += " " + input;
+  for (const chat::InputSpec& input : program.inputs) text += " " + input.name;
   text += "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     text += "branches on content: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
             "\" (line " + std::to_string(predicate.line) + ")\n";
   }
+  text += "\n" + chat::AnalysisText(analysis);
   return text;
 }
 
@@ -142,10 +145,12 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
     json::Writer out;
     out.BeginObject();
     WriteRendered(*rendered, out);
+    if (args.explain) out.Key("analysis").Raw(chat::AnalysisJson(chat::Analyze(*compiled)));
     out.EndObject();
     app.Print(out.Take() + "\n");
   } else {
-    app.Print(args.explain ? Explain(*rendered, compiled->program()) : rendered->text);
+    app.Print(args.explain ? Explain(*rendered, compiled->program(), chat::Analyze(*compiled))
+                           : rendered->text);
   }
   return {};
 }
@@ -158,13 +163,14 @@ void RegisterRender(Command& root, AppContext& context) {
   command.Option("model", &args->model, "Source directory, .jinja file, or .slm", /*required=*/true);
   command.Option("context", &args->context,
                  "JSON file with messages and other inputs (default: standard input)");
-  command.Flag("--explain", &args->explain, "Each span with its owner; inputs; branches on content");
+  command.Flag("--explain", &args->explain,
+               "Each span with its owner; inputs; branches on content; what the template declares");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
   command.Excludes("--batch", {"context", "--explain"});
   command.Help({.examples = {"echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
                              "\"add_generation_prompt\":true}' | slm render models/slm-demo --explain"},
                 .input = "context of 64 MiB, template of 64 MiB",
-                .memory = "16 MiB of output, 64 MiB of text in work",
+                .memory = "16 MiB of output, 192 MiB of values",
                 .time = "linear; at most 4,000,000 steps of the template"});
   command.Run([args, &context] {
     const auto model = OpenTemplateModel(args->model);

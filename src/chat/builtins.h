@@ -1,54 +1,42 @@
-// Filters, tests, methods and functions of the subset. Each is a pure function of its arguments;
-// nothing here reaches the host (TPL-02).
+// Filters, tests, functions and methods that the reference offers. Each is a pure function of its
+// arguments, or changes only an object of the template itself; nothing here reaches the host (TPL-02).
 #ifndef SLM_CHAT_BUILTINS_H_
 #define SLM_CHAT_BUILTINS_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/error.h"
-#include "chat/value.h"
+#include "chat/runtime.h"
 
 namespace slm::chat {
 
-[[nodiscard]] bool IsFilterName(std::string_view name);
-[[nodiscard]] bool IsTestName(std::string_view name);
-[[nodiscard]] bool IsMethodName(std::string_view name);
-[[nodiscard]] bool IsFunctionName(std::string_view name);
+enum class Known : uint8_t { kUnknown, kKnown, kForbidden };
+[[nodiscard]] Known KnownFilter(std::string_view name);
+[[nodiscard]] Known KnownTest(std::string_view name);
 
-// Arguments of a call, receiver excluded.
-struct CallArguments {
-  std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> keywords;
+inline constexpr uint32_t kNoFunction = UINT32_MAX;
+inline constexpr uint32_t kNoBuiltin = UINT32_MAX;
+// Under this name the context holds the template's own object, `self`.
+inline constexpr std::string_view kSelfName = "self()";
+// Of a function that the reference defines for every template: range, namespace, ...
+[[nodiscard]] uint32_t FunctionId(std::string_view name);
+[[nodiscard]] uint32_t FilterId(std::string_view name);
+[[nodiscard]] uint32_t TestId(std::string_view name);
 
-  // Argument by position or keyword; null if not given.
-  [[nodiscard]] const Value* Get(size_t position, std::string_view keyword) const;
-};
-
-// What a rendering supplies from outside: the declared clock (TPL-02).
-struct CallEnvironment {
-  std::string clock;  // "2026-11-30T12:00:00"; empty: none was declared
-};
-
-// Errors carry the reference's class of exception in the message ("UndefinedError: ...") under
-// TPL-RUNTIME; raise_exception gives TPL-RAISED with the template's own message.
-[[nodiscard]] Result<Value> CallFilter(std::string_view name, const Value& receiver,
-                                       const CallArguments& arguments);
-[[nodiscard]] Result<bool> CallTest(std::string_view name, const Value& receiver,
-                                    const CallArguments& arguments);
-[[nodiscard]] Result<Value> CallMethod(std::string_view name, const Value& receiver,
-                                       const CallArguments& arguments);
-[[nodiscard]] Result<Value> CallFunction(std::string_view name, const CallArguments& arguments,
-                                         const CallEnvironment& environment);
-
-// list(value): what a loop runs over. Undefined is empty; None and numbers raise.
-[[nodiscard]] Result<ValueList> Iterate(const Value& value);
-// `needle in haystack`.
-[[nodiscard]] Result<bool> Contains(const Value& haystack, const Value& needle);
-
-[[nodiscard]] std::unexpected<Error> Raise(std::string_view exception, const std::string& message);
-[[nodiscard]] std::unexpected<Error> RaiseUndefined(const Value& value);
+[[nodiscard]] Value CallFilter(Runtime& runtime, uint32_t id, const Value& receiver,
+                               const CallArguments& arguments);
+[[nodiscard]] Value CallTest(Runtime& runtime, uint32_t id, const Value& receiver,
+                             const CallArguments& arguments);
+// `clock`: civil time of strftime_now, empty if none was declared. raise_exception gives TPL-RAISED with the
+// template's own message.
+[[nodiscard]] Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments,
+                                 const std::string& clock);
+// REQUIRES: Runtime::HasSafeMethod(receiver, id).
+[[nodiscard]] Value CallMethod(Runtime& runtime, AttributeId id, const Value& receiver,
+                               const CallArguments& arguments);
+// The reference's message for a filter or test that it does not have.
+[[nodiscard]] Value RaiseUnknown(Runtime& runtime, const char* kind, std::string_view name);
 
 }  // namespace slm::chat
 

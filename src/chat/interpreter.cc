@@ -1,632 +1,966 @@
 #include "chat/interpreter.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <optional>
+#include <cmath>
 
-#include "base/utf8.h"
+#include "chat/builtins.h"
 
 namespace slm::chat {
-namespace {
 
-constexpr uint32_t kMaxValueDepth = 200;
+// ---- making a program ready ----
 
-enum class Flow : uint8_t { kNormal, kBreak, kContinue };
-
-std::string TypeRepr(const Value& value) {
-  if (value.kind() == ValueKind::kNone) return "None";
-  return std::string(value.TypeName()) + " object";
+uint32_t Executable::ContextIndex(const std::string& name) {
+  const auto found = std::find(context_names_.begin(), context_names_.end(), name);
+  if (found != context_names_.end()) return static_cast<uint32_t>(found - context_names_.begin());
+  context_names_.push_back(name);
+  return static_cast<uint32_t>(context_names_.size() - 1);
 }
 
-bool IsHostMethod(const Value& receiver, std::string_view name) {
-  static constexpr std::array<std::string_view, 11> kDictMethods = {
-      "items", "keys",  "values",     "get",     "pop",     "update",
-      "copy",  "clear", "setdefault", "popitem", "fromkeys"};
-  static constexpr std::array<std::string_view, 12> kListMethods = {"append", "extend",  "insert", "remove",
-                                                                    "pop",    "clear",   "index",  "count",
-                                                                    "sort",   "reverse", "copy",   "real"};
-  static constexpr std::array<std::string_view, 47> kStringMethods = {
-      "capitalize", "casefold",     "center",       "count",   "encode",     "endswith",    "expandtabs",
-      "find",       "format",       "format_map",   "index",   "isalnum",    "isalpha",     "isascii",
-      "isdecimal",  "isdigit",      "isidentifier", "islower", "isnumeric",  "isprintable", "isspace",
-      "istitle",    "isupper",      "join",         "ljust",   "lower",      "lstrip",      "maketrans",
-      "partition",  "removeprefix", "removesuffix", "replace", "rfind",      "rindex",      "rjust",
-      "rpartition", "rsplit",       "rstrip",       "split",   "splitlines", "startswith",  "strip",
-      "swapcase",   "title",        "translate",    "upper",   "zfill"};
-  const auto holds = [name](const auto& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+Status Executable::Prepare(const ProgramNode& source, Node* node) {
+  const auto text = [&](size_t i) -> const std::string& { return program_.strings[source.operands[i]]; };
+  const auto constant = [&](size_t i) {
+    Value& shared = literals_[source.operands[i]];
+    if (shared.is_missing()) {
+      shared = heap_.Borrow(text(i), kTemplateOwner);
+      (void)shared.text().CountedScalars();
+    }
+    node->constant = shared;
   };
-  switch (receiver.kind()) {
-    case ValueKind::kDict:
-      return holds(kDictMethods);
-    case ValueKind::kString:
-      return holds(kStringMethods);
-    case ValueKind::kList:
-    case ValueKind::kTuple:
-    case ValueKind::kRange:
-      return holds(kListMethods);
-    case ValueKind::kBool:
-    case ValueKind::kInteger:
-    case ValueKind::kFloat:
-      return true;  // real, imag, bit_length, ...: numbers are not expected here at all
+  switch (source.op) {
+    case Op::kText:
+    case Op::kString:
+      constant(0);
+      return {};
+    case Op::kInteger: {
+      const std::string& digits = text(0);
+      if (digits.size() > 4'300 || digits.empty() ||
+          digits.find_first_not_of("0123456789") != std::string::npos) {
+        return Fail(ErrorCode::kTplIr, "an integer literal that is none");
+      }
+      node->constant = *ParseInteger(heap_, digits);
+      return {};
+    }
+    case Op::kFloat: {
+      double number = 0;
+      const char* end = text(0).data() + text(0).size();
+      const auto [stop, error] = std::from_chars(text(0).data(), end, number);
+      if (stop != end || text(0).empty() || error == std::errc::invalid_argument) {
+        return Fail(ErrorCode::kTplIr, "a float literal that is none");
+      }
+      if (error == std::errc::result_out_of_range) {
+        const size_t minus = text(0).find('-');
+        number = minus == std::string::npos ? INFINITY : 0;
+      }
+      node->constant = Value::Float(number);
+      return {};
+    }
+    case Op::kResolve:
+      node->id = ContextIndex(text(1));
+      return {};
+    case Op::kTargetName:
+      if (source.operands[1] != kNoNode) node->id = ContextIndex(text(1));
+      return {};
+    case Op::kDefault:
+      constant(1);
+      return {};
+    case Op::kLoad:
+      constant(2);
+      return {};
+    case Op::kTargetAttribute:
+      constant(3);
+      return {};
+    case Op::kAttribute:
+      constant(1);
+      node->id = static_cast<uint32_t>(FindAttribute(text(1)));
+      return {};
+    case Op::kFilter:
+      constant(0);
+      node->id = FilterId(text(0));
+      return {};
+    case Op::kTest:
+      constant(0);
+      node->id = TestId(text(0));
+      return {};
+    case Op::kMacro:
+      if (source.operands[0] == kNoNode) {
+        node->constant = Value::None();
+      } else {
+        constant(0);
+      }
+      return {};
     default:
-      return false;
+      return {};
   }
 }
+
+Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
+  auto made = std::make_shared<Executable>();
+  made->program_ = std::move(program);
+  made->nodes_.resize(made->program_.nodes.size());
+  made->literals_.resize(made->program_.strings.size());
+  for (size_t i = 0; i < made->nodes_.size(); ++i) {
+    const ProgramNode& source = made->program_.nodes[i];
+    Node& node = made->nodes_[i];
+    node.op = source.op;
+    node.line = source.line;
+    node.operands = source.operands.data();
+    node.n_operands = static_cast<uint32_t>(source.operands.size());
+    SLM_TRY(made->Prepare(source, &node));
+  }
+  return std::shared_ptr<const Executable>(std::move(made));
+}
+
+// ---- running it ----
+
+namespace {
+
+using Step = IteratorObject::Step;
+
+enum class Flow : uint8_t { kNormal, kBreak, kContinue, kError };
+
+// Variables of one run of a unit.
+struct Activation {
+  Activation* parent;
+  Value* slots;
+};
+
+struct Recursion {
+  uint32_t unit;
+  Activation* outer;
+};
+
+}  // namespace
 
 class Interpreter {
  public:
-  Interpreter(const Program& program, const Variables& variables, const CallEnvironment& environment)
-      : program_(program), variables_(variables), environment_(environment), scopes_(1) {}
+  using Node = Executable::Node;
 
-  Result<OwnedText> Run() {
-    SLM_TRY(Statement(program_.root));
-    return std::move(output_);
+  Interpreter(const Executable& executable, Runtime& runtime, const std::string& clock)
+      : executable_(executable), runtime_(runtime), clock_(clock) {}
+
+  Result<Execution> Run(const Variables& variables) {
+    for (const std::string& name : executable_.context_names_) {
+      const auto found =
+          std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
+      if (found != variables.end()) {
+        context_.push_back(found->second);
+      } else {
+        const uint32_t function = FunctionId(name);
+        context_.push_back(function == kNoFunction ? Value::Missing() : Value::Function(function));
+      }
+    }
+    output_ = &root_;
+    const Node& root = At(executable_.program_.root);
+    active_ = NewActivation(nullptr, root.operands[0]);
+    if (Statement(root.operands[1]) == Flow::kError || !CheckJoin(root_)) return Fail(runtime_.error());
+    execution_.output = std::move(root_.text);
+    return std::move(execution_);
   }
 
  private:
-  struct Binding {
-    uint32_t name;
-    Value value;
+  // The loop's own filter, `for x in y if test`: a generator that reads what the loop has assigned so far.
+  class LoopFilter final : public IteratorObject {
+   public:
+    LoopFilter(Interpreter& interpreter, const Node& unit, Activation* outer, Cursor source)
+        : interpreter_(&interpreter), unit_(&unit), outer_(outer), source_(source) {}
+    Step Next(Value* value) override { return interpreter_->NextFiltered(this, value); }
+
+   private:
+    friend class Interpreter;
+    Interpreter* interpreter_;
+    const Node* unit_;
+    Activation* outer_;
+    Activation* own_ = nullptr;
+    Cursor source_;
   };
-  using Scope = std::vector<Binding>;
 
-  const ProgramNode& At(uint32_t node) const { return program_.nodes[node]; }
-  const std::string& Text(uint32_t index) const { return program_.strings[index]; }
+  // What is written, and the type of something in it that is no text: the reference joins at the end and
+  // fails then.
+  struct Sink {
+    TextBuilder text;
+    std::string_view foreign;
+  };
+  bool CheckJoin(const Sink& sink) {
+    if (sink.foreign.empty()) return true;
+    runtime_.RaiseType("sequence item: expected str instance, " + std::string(sink.foreign) + " found");
+    return false;
+  }
 
-  Status Step(const ProgramNode& node) {
-    if (++n_steps_ <= program_.budgets.max_steps) return {};
-    return Fail(ErrorCode::kTplBudget, "more than " + std::to_string(program_.budgets.max_steps) +
-                                           " steps (line " + std::to_string(node.line) + ")");
+  // Counts nesting while it lives.
+  struct Depth {
+    explicit Depth(uint64_t* depth) : depth_(depth) { ++*depth_; }
+    ~Depth() { --*depth_; }
+    uint64_t* depth_;
+  };
+
+  const Node& At(uint32_t index) const { return executable_.nodes_[index]; }
+  const std::string& Text(uint32_t index) const { return executable_.program_.strings[index]; }
+  Heap& heap() { return runtime_.heap(); }
+
+  Activation* NewActivation(Activation* parent, uint32_t n_slots) {
+    auto* slots = static_cast<Value*>(heap().Allocate(n_slots * sizeof(Value)));
+    for (uint32_t i = 0; i < n_slots; ++i) ::new (slots + i) Value();
+    return heap().New<Activation>(parent, slots);
   }
-  Status Charge(size_t n_bytes, const ProgramNode& node) {
-    string_bytes_ += n_bytes;
-    if (string_bytes_ <= program_.budgets.max_string_bytes) return {};
-    return Fail(ErrorCode::kTplBudget, "more than " + std::to_string(program_.budgets.max_string_bytes) +
-                                           " bytes of text in work (line " + std::to_string(node.line) + ")");
+  Value& Slot(uint32_t hops, uint32_t slot) {
+    Activation* activation = active_;
+    for (; hops > 0; --hops) activation = activation->parent;
+    return activation->slots[slot];
   }
-  template <typename T>
-  Result<T> WithLine(Result<T> result, const ProgramNode& node) const {
-    if (result || result.error().message.ends_with(')') || result.error().code == ErrorCode::kTplRaised)
-      return result;
-    Error error = std::move(result).error();
-    error.message += " (line " + std::to_string(node.line) + ")";
-    return Fail(std::move(error));
+
+  bool Enter(const Node& node) {
+    if (depth_ <= runtime_.budgets().max_depth && runtime_.Work(1)) return true;
+    if (!runtime_.failed()) runtime_.OverBudget("evaluations nested too deep");
+    runtime_.SetLine(node.line);
+    return false;
+  }
+  Flow FailAt(const Node& node) {
+    runtime_.SetLine(node.line);
+    return Flow::kError;
   }
 
   // ---- statements ----
-  Status Emit(const OwnedText& text, const ProgramNode& node) {
-    output_.Append(text);
-    if (output_.text().size() <= program_.budgets.max_output_bytes) return {};
-    return Fail(ErrorCode::kTplBudget, "more than " + std::to_string(program_.budgets.max_output_bytes) +
-                                           " bytes of output (line " + std::to_string(node.line) + ")");
+  bool CheckOutput(const Node& node) {
+    if (output_->text.size() <= runtime_.budgets().max_output_bytes) return true;
+    runtime_.OverBudget("the output");
+    runtime_.SetLine(node.line);
+    return false;
+  }
+  Flow Emit(const Value& value, const Node& node) {
+    if (value.failed() || !runtime_.AppendText(value, &output_->text)) return FailAt(node);
+    return CheckOutput(node) ? Flow::kNormal : Flow::kError;
   }
 
-  Result<Flow> Statement(uint32_t index) {
-    const ProgramNode& node = At(index);
-    SLM_TRY(Step(node));
+  // Like Emit for what the reference writes without str().
+  Flow EmitRaw(const Value& value, const Node& node) {
+    if (value.failed()) return FailAt(node);
+    if (value.is_string()) return Emit(value, node);
+    if (output_->foreign.empty()) output_->foreign = TypeName(value);
+    return Flow::kNormal;
+  }
+
+  Flow Statement(uint32_t index) {
+    const Node& node = At(index);
+    const Depth depth(&depth_);
+    if (!Enter(node)) return Flow::kError;
     switch (node.op) {
       case Op::kText:
-        SLM_TRY(Emit(OwnedText(Text(node.operands[0]), kTemplateOwner), node));
-        return Flow::kNormal;
-      case Op::kOutput: {
-        SLM_ASSIGN(const Value value, Evaluate(node.operands[0]));
-        SLM_ASSIGN(const OwnedText text, WithLine(ToText(value), node));
-        SLM_TRY(Emit(text, node));
-        return Flow::kNormal;
-      }
+        output_->text.Append(node.constant.view(), kTemplateOwner);
+        return CheckOutput(node) ? Flow::kNormal : Flow::kError;
+      case Op::kOutput:
+        return Emit(Evaluate(node.operands[0]), node);
       case Op::kSequence:
-        for (const uint32_t child : node.operands) {
-          SLM_ASSIGN(const Flow flow, Statement(child));
+        for (uint32_t i = 0; i < node.n_operands; ++i) {
+          const Flow flow = Statement(node.operands[i]);
           if (flow != Flow::kNormal) return flow;
         }
         return Flow::kNormal;
-      case Op::kIf: {
-        SLM_ASSIGN(const Value condition, Evaluate(node.operands[0]));
-        if (condition.Truth()) return Statement(node.operands[1]);
-        return node.operands[2] == kNoNode ? Result<Flow>(Flow::kNormal) : Statement(node.operands[2]);
+      case Op::kIf:
+        return If(node);
+      case Op::kFor: {
+        const Value iterable = Evaluate(node.operands[2]);
+        return iterable.failed() ? Flow::kError : For(node, iterable, 0, nullptr);
       }
-      case Op::kFor:
-        return For(node);
-      case Op::kSetName: {
-        SLM_ASSIGN(Value value, Evaluate(node.operands[1]));
-        Bind(node.operands[0], std::move(value));
-        return Flow::kNormal;
-      }
-      case Op::kSetAttr:
-        return SetAttribute(node);
+      case Op::kSet:
+        if (!CheckNamespaces(node.operands[0])) return FailAt(node);
+        return Assign(node.operands[0], Evaluate(node.operands[1])) ? Flow::kNormal : FailAt(node);
       case Op::kBreak:
         return Flow::kBreak;
       case Op::kContinue:
         return Flow::kContinue;
+      case Op::kResolve:
+        active_->slots[node.operands[0]] = context_[node.id];
+        return Flow::kNormal;
+      case Op::kAlias:
+        active_->slots[node.operands[0]] = Slot(node.operands[1], node.operands[2]);
+        return Flow::kNormal;
+      case Op::kClear:
+        for (uint32_t i = 0; i < node.n_operands; ++i) active_->slots[node.operands[i]] = Value::Missing();
+        return Flow::kNormal;
+      case Op::kDefault:
+        return Default(node);
       default:
-        return Fail(ErrorCode::kTplIr, "an expression where a statement is expected");
+        return RareStatement(node);
     }
   }
 
-  void Bind(uint32_t name, Value value) {
-    for (Binding& binding : scopes_.back()) {
-      if (binding.name == name) {
-        binding.value = std::move(value);
-        return;
-      }
+  Flow If(const Node& node) {
+    for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
+      const Value condition = Evaluate(node.operands[i]);
+      if (condition.failed()) return Flow::kError;
+      if (Truth(condition)) return Statement(node.operands[i + 1]);
     }
-    scopes_.back().push_back({name, std::move(value)});
+    const uint32_t otherwise = node.operands[node.n_operands - 1];
+    return otherwise == kNoNode ? Flow::kNormal : Statement(otherwise);
   }
 
-  Result<Flow> SetAttribute(const ProgramNode& node) {
-    SLM_ASSIGN(Value value, Evaluate(node.operands[2]));
-    const Value target = Lookup(node.operands[0]);
-    if (target.kind() != ValueKind::kNamespace) {
-      return WithLine<Flow>(Raise("TemplateRuntimeError", "cannot assign attribute on non-namespace object"),
-                            node);
+  Flow Default(const Node& node) {
+    Value& slot = active_->slots[node.operands[0]];
+    if (!slot.is_missing()) return Flow::kNormal;
+    if (node.operands[2] == kNoNode) {
+      const Value hint =
+          heap().String("parameter '" + std::string(node.constant.view()) + "' was not provided");
+      slot = heap().Undefined({UndefinedInfo::Kind::kHint, false, hint.view(), {}, {}});
+      return Flow::kNormal;
     }
-    if (value.depth() > kMaxValueDepth || value.kind() == ValueKind::kNamespace) {
-      return Fail(ErrorCode::kTplBudget, "values nested too deep (line " + std::to_string(node.line) + ")");
-    }
-    target.namespace_members().Set(OwnedText(Text(node.operands[1]), kTemplateOwner), std::move(value));
+    const Value value = Evaluate(node.operands[2]);
+    if (value.failed()) return Flow::kError;
+    active_->slots[node.operands[0]] = value;
     return Flow::kNormal;
   }
 
-  Status BindTargets(const ProgramNode& node, const Value& item) {
-    const size_t n_targets = node.operands.size() - 4;
-    if (n_targets == 1) {
-      Bind(node.operands[4], item);
-      return {};
-    }
-    SLM_ASSIGN(const ValueList parts, WithLine(Iterate(item), node));
-    if (parts.size() != n_targets) {
-      return Fail(ErrorCode::kTplRuntime, "ValueError: expected " + std::to_string(n_targets) +
-                                              " values to unpack, got " + std::to_string(parts.size()) +
-                                              " (line " + std::to_string(node.line) + ")");
-    }
-    for (size_t i = 0; i < n_targets; ++i) Bind(node.operands[4 + i], parts[i]);
-    return {};
-  }
-
-  Result<ValueList> FilteredItems(const ProgramNode& node, ValueList items) {
-    if (node.operands[1] == kNoNode) return items;
-    ValueList kept;
-    for (Value& item : items) {
-      scopes_.emplace_back();
-      const Status bound = BindTargets(node, item);
-      Result<Value> keep = bound ? Evaluate(node.operands[1]) : Result<Value>(std::unexpected(bound.error()));
-      scopes_.pop_back();
-      if (!keep) return std::unexpected(std::move(keep).error());
-      if (keep->Truth()) kept.push_back(std::move(item));
-    }
-    return kept;
-  }
-
-  Result<Flow> For(const ProgramNode& node) {
-    SLM_ASSIGN(const Value iterable, Evaluate(node.operands[0]));
-    SLM_ASSIGN(ValueList all, WithLine(Iterate(iterable), node));
-    SLM_ASSIGN(const ValueList items, FilteredItems(node, std::move(all)));
-    if (items.empty()) {
-      if (node.operands[3] == kNoNode) return Flow::kNormal;
-      scopes_.emplace_back();
-      auto flow = Statement(node.operands[3]);
-      scopes_.pop_back();
-      return flow;
-    }
-    const auto loop = std::make_shared<LoopState>();
-    loop->items = &items;
-    Status status;
-    Flow flow = Flow::kNormal;
-    loops_.push_back(loop);
-    for (size_t i = 0; i < items.size() && status && flow != Flow::kBreak; ++i) {
-      loop->index0 = i;
-      scopes_.emplace_back();
-      status = BindTargets(node, items[i]);
-      if (status) {
-        auto result = Statement(node.operands[2]);
-        if (result) {
-          flow = *result;
-        } else {
-          status = std::unexpected(std::move(result).error());
-        }
+  Flow RareStatement(const Node& node) {
+    switch (node.op) {
+      case Op::kSetBlock: {
+        Value value;
+        const Flow flow = Capture(node.operands[1], &value);
+        if (flow != Flow::kNormal) return flow;
+        if (node.operands[2] != kNoNode) value = Filtered(value, node.operands[2]);
+        return Assign(node.operands[0], value) ? Flow::kNormal : FailAt(node);
       }
-      scopes_.pop_back();
-    }
-    loops_.pop_back();
-    loop->items = nullptr;
-    if (!status) return std::unexpected(std::move(status).error());
-    return Flow::kNormal;
-  }
-
-  // ---- expressions ----
-  Value Lookup(uint32_t name) const {
-    const std::string& text = Text(name);
-    for (size_t i = scopes_.size(); i-- > 0;) {
-      for (const Binding& binding : scopes_[i]) {
-        if (binding.name == name) return binding.value;
+      case Op::kFilterBlock: {
+        Value value;
+        const Flow flow = Capture(node.operands[0], &value);
+        return flow != Flow::kNormal ? flow : EmitRaw(Filtered(value, node.operands[1]), node);
       }
+      case Op::kCallBlock: {
+        const Value caller = Evaluate(node.operands[0]);
+        return caller.failed() ? Flow::kError : EmitRaw(Call(At(node.operands[1]), &caller), node);
+      }
+      case Op::kGeneration: {
+        const Value macro = Evaluate(node.operands[0]);
+        if (macro.failed()) return Flow::kError;
+        const uint64_t begin = output_->text.size();
+        const Flow flow = Emit(CallMacro(macro.object<MacroObject>(), {}), node);
+        if (output_ == &root_) execution_.generations.emplace_back(begin, output_->text.size());
+        return flow;
+      }
+      case Op::kRecursive: {
+        const Value iterable = Evaluate(node.operands[0]);
+        if (iterable.failed()) return Flow::kError;
+        const auto* recursion = heap().New<Recursion>(node.operands[1], active_);
+        return Emit(RunRecursion(*recursion, iterable, 0), node);
+      }
+      default:
+        runtime_.Refuse(ErrorCode::kTplIr, "an expression where a statement is expected");
+        return Flow::kError;
     }
-    if (text == "loop" && !loops_.empty()) return Value::Loop(loops_.back());
-    for (const auto& [key, value] : variables_) {
-      if (key == text) return value;
-    }
-    return Value::Undefined("'" + text + "' is undefined");
   }
 
-  Result<Value> Evaluate(uint32_t index) {
-    const ProgramNode& node = At(index);
-    SLM_TRY(Step(node));
-    SLM_ASSIGN(Value value, WithLine(Compute(node), node));
-    if (value.is_string() && node.op >= Op::kAttr) SLM_TRY(Charge(value.text().text().size(), node));
-    if (value.depth() > kMaxValueDepth) {
-      return Fail(ErrorCode::kTplBudget, "values nested too deep (line " + std::to_string(node.line) + ")");
-    }
+  // What `body` writes, as a text.
+  Flow Capture(uint32_t body, Value* value) {
+    Sink captured;
+    Sink* outer = output_;
+    output_ = &captured;
+    const Flow flow = Statement(body);
+    output_ = outer;
+    if (flow != Flow::kNormal) return flow;
+    *value = CheckJoin(captured) ? runtime_.Make(captured.text) : Value::Error();
+    return value->failed() ? Flow::kError : Flow::kNormal;
+  }
+
+  Value Filtered(const Value& captured, uint32_t filter) {
+    const Value outer = captured_;
+    captured_ = captured;
+    const Value value = Evaluate(filter);
+    captured_ = outer;
     return value;
   }
 
-  Result<ValueList> EvaluateAll(std::span<const uint32_t> nodes) {
-    ValueList values;
-    for (const uint32_t child : nodes) {
-      SLM_ASSIGN(Value value, Evaluate(child));
-      values.push_back(std::move(value));
+  // ---- loops ----
+  Flow For(const Node& node, const Value& iterable, int64_t depth, const Recursion* recursion) {
+    Value source = iterable;
+    if (node.operands[3] != kNoNode) {
+      const auto cursor = runtime_.Iterate(iterable);
+      if (!cursor) return FailAt(node);
+      Activation* outer = node.operands[7] == 1 ? active_->parent : active_;
+      void* memory = heap().Allocate(sizeof(LoopFilter));
+      IteratorObject* filter = ::new (memory) LoopFilter(*this, At(node.operands[3]), outer, *cursor);
+      source = Value::Of(ValueKind::kIterator, filter);
     }
-    return values;
+    auto cursor = runtime_.Iterate(source);
+    if (!cursor) return FailAt(node);
+    LoopObject* loop = nullptr;
+    if (node.operands[0] != kNoNode) {
+      loop = heap().New<LoopObject>();
+      loop->cursor = *cursor;
+      loop->iterable = source;
+      loop->depth0 = depth;
+      loop->recursion = recursion;
+    }
+    bool completed = false;
+    for (;;) {
+      Value item;
+      const Step step = loop != nullptr ? runtime_.NextOfLoop(loop, &item) : runtime_.Next(&*cursor, &item);
+      if (step == Step::kError) return FailAt(node);
+      if (step == Step::kDone) break;
+      if (!Assign(node.operands[1], item)) return FailAt(node);
+      if (loop != nullptr) active_->slots[node.operands[0]] = Value::Of(ValueKind::kLoop, loop);
+      const Flow flow = Statement(node.operands[4]);
+      if (flow == Flow::kError) return flow;
+      if (flow == Flow::kBreak) break;
+      // The reference notes a pass at its end only: `else` runs where every pass was cut short.
+      if (flow == Flow::kNormal) completed = true;
+    }
+    if (node.operands[5] != kNoNode && Statement(node.operands[5]) == Flow::kError) return Flow::kError;
+    if (completed || node.operands[6] == kNoNode) return Flow::kNormal;
+    return Statement(node.operands[6]);
   }
 
-  Result<Value> Compute(const ProgramNode& node) {
-    const std::vector<uint32_t>& operands = node.operands;
+  Step NextFiltered(LoopFilter* filter, Value* value) {
+    const Depth depth(&depth_);
+    const Node& unit = *filter->unit_;
+    if (!Enter(unit)) return Step::kError;
+    Activation* outer = active_;
+    const bool first = filter->own_ == nullptr;
+    if (first) filter->own_ = NewActivation(filter->outer_, unit.operands[0]);
+    active_ = filter->own_;
+    Step result = first && Statement(unit.operands[1]) == Flow::kError ? Step::kError : Step::kValue;
+    while (result == Step::kValue) {
+      result = runtime_.Next(&filter->source_, value);
+      if (result != Step::kValue) break;
+      const Value test = Assign(unit.operands[2], *value) ? Evaluate(unit.operands[3]) : Value::Error();
+      if (test.failed()) result = Step::kError;
+      if (Truth(test)) break;
+    }
+    active_ = outer;
+    return result;
+  }
+
+  Value RunRecursion(const Recursion& recursion, const Value& iterable, int64_t depth) {
+    const Node& unit = At(recursion.unit);
+    if (!EnterCall(unit)) return Value::Error();
+    Activation* outer = active_;
+    Sink captured;
+    Sink* outer_output = output_;
+    active_ = NewActivation(recursion.outer, unit.operands[0]);
+    output_ = &captured;
+    const Flow flow = For(At(unit.operands[1]), iterable, depth, &recursion);
+    output_ = outer_output;
+    active_ = outer;
+    --n_calls_;
+    return flow == Flow::kError || !CheckJoin(captured) ? Value::Error() : runtime_.Make(captured.text);
+  }
+
+  bool EnterCall(const Node& node) {
+    if (n_calls_ < runtime_.budgets().max_calls) {
+      ++n_calls_;
+      return true;
+    }
+    runtime_.OverBudget("macros or loops that call each other too deep");
+    runtime_.SetLine(node.line);
+    return false;
+  }
+
+  // ---- assignment ----
+  bool CheckNamespaces(uint32_t index) {
+    const Node& node = At(index);
+    if (node.op == Op::kTargetAttribute) {
+      if (Slot(node.operands[0], node.operands[1]).kind() == ValueKind::kNamespace) return true;
+      runtime_.Raise("TemplateRuntimeError", "cannot assign attribute on non-namespace object");
+      return false;
+    }
+    if (node.op != Op::kTargetTuple) return true;
+    for (uint32_t i = 0; i < node.n_operands; ++i) {
+      if (!CheckNamespaces(node.operands[i])) return false;
+    }
+    return true;
+  }
+
+  bool Assign(uint32_t index, const Value& value) {
+    if (value.failed()) return false;
+    const Node& node = At(index);
+    if (node.op == Op::kTargetName) {
+      active_->slots[node.operands[0]] = value;
+      if (node.id != UINT32_MAX) context_[node.id] = value;
+      return true;
+    }
+    if (node.op == Op::kTargetAttribute) return AssignAttribute(node, value);
+    if (!Runtime::IsIterable(value)) {
+      runtime_.RaiseType("cannot unpack non-iterable " + std::string(TypeName(value)) + " object");
+      return false;
+    }
+    std::vector<Value> parts;
+    auto cursor = runtime_.Iterate(value);
+    while (parts.size() <= node.n_operands) {
+      Value part;
+      const Step step = runtime_.Next(&*cursor, &part);
+      if (step == Step::kError) return false;
+      if (step == Step::kDone) break;
+      parts.push_back(part);
+    }
+    if (parts.size() != node.n_operands) {
+      const std::string expected = "(expected " + std::to_string(node.n_operands);
+      runtime_.Raise("ValueError", parts.size() > node.n_operands
+                                       ? "too many values to unpack " + expected + ")"
+                                       : "not enough values to unpack " + expected + ", got " +
+                                             std::to_string(parts.size()) + ")");
+      return false;
+    }
+    for (uint32_t i = 0; i < node.n_operands; ++i) {
+      if (!Assign(node.operands[i], parts[i])) return false;
+    }
+    return true;
+  }
+
+  bool AssignAttribute(const Node& node, const Value& value) {
+    const Value target = Slot(node.operands[0], node.operands[1]);
+    if (target.kind() != ValueKind::kNamespace) {
+      // Reached by a set block only, where the reference does not check first.
+      if (target.kind() == ValueKind::kDict) {
+        runtime_.Refuse(ErrorCode::kUnsupported, "a set block that changes a dict");
+      } else {
+        runtime_.RaiseType("'" + std::string(TypeName(target)) + "' object does not support item assignment");
+      }
+      return false;
+    }
+    if (node.constant.view().starts_with('_')) {
+      runtime_.Raise("SecurityError",
+                     "Chat templates cannot store underscore-prefixed attributes on a namespace");
+      return false;
+    }
+    auto& object = target.object<NamespaceObject>();
+    const uint32_t nested = chat::Depth(value);
+    // A namespace inside itself has no depth; only its repr would ask for one.
+    if (value.kind() != ValueKind::kNamespace) object.depth = std::max(object.depth, nested + 1);
+    if (nested > kMaxValueDepth || object.depth > kMaxValueDepth) {
+      runtime_.OverBudget("values nested too deep");
+      return false;
+    }
+    for (auto& [key, member] : *object.members) {
+      if (key.view() != node.constant.view()) continue;
+      member = value;
+      return true;
+    }
+    object.members->emplace_back(node.constant, value);
+    return true;
+  }
+
+  // ---- expressions ----
+  Value Evaluate(uint32_t index) {
+    const Node& node = At(index);
+    const Depth depth(&depth_);
+    if (!Enter(node)) return Value::Error();
+    const Value value = Compute(node);
+    if (value.failed()) runtime_.SetLine(node.line);
+    return value;
+  }
+
+  Value Compute(const Node& node) {
     switch (node.op) {
       case Op::kString:
-        return Value::String(Text(operands[0]));
       case Op::kInteger:
       case Op::kFloat:
-        return Number(node);
+        return node.constant;
       case Op::kTrue:
         return Value::Bool(true);
       case Op::kFalse:
         return Value::Bool(false);
       case Op::kNone:
         return Value::None();
-      case Op::kName:
-        return Lookup(operands[0]);
-      case Op::kList:
-      case Op::kTuple: {
-        SLM_ASSIGN(ValueList items, EvaluateAll(operands));
-        return node.op == Op::kList ? Value::List(std::move(items)) : Value::Tuple(std::move(items));
+      case Op::kLoad: {
+        const Value& value = Slot(node.operands[0], node.operands[1]);
+        return value.is_missing() ? runtime_.UndefinedName(node.constant) : value;
       }
-      case Op::kDict:
-        return DictLiteral(operands);
-      case Op::kAttr: {
-        SLM_ASSIGN(const Value receiver, Evaluate(operands[0]));
-        return Attribute(receiver, Text(operands[1]));
+      case Op::kAttribute: {
+        const Value object = Evaluate(node.operands[0]);
+        return object.failed() ? object : Attribute(node, object);
       }
       case Op::kItem: {
-        SLM_ASSIGN(const Value receiver, Evaluate(operands[0]));
-        SLM_ASSIGN(const Value key, Evaluate(operands[1]));
-        return Item(receiver, key);
+        const Value object = Evaluate(node.operands[0]);
+        if (object.failed()) return object;
+        const Value key = Evaluate(node.operands[1]);
+        return key.failed() ? key : runtime_.Item(object, key);
       }
-      case Op::kSlice:
-        return Slice(operands);
       case Op::kNot: {
-        SLM_ASSIGN(const Value value, Evaluate(operands[0]));
-        return Value::Bool(!value.Truth());
-      }
-      case Op::kNegate: {
-        SLM_ASSIGN(const Value value, Evaluate(operands[0]));
-        if (value.is_undefined()) return RaiseUndefined(value);
-        if (value.is_integer()) return Value::Integer(-value.integer(), value.owner());
-        if (value.is_number()) return Value::Float(-value.number(), value.owner());
-        return Raise("TypeError", "bad operand type for unary -: '" + std::string(value.TypeName()) + "'");
+        const Value value = Evaluate(node.operands[0]);
+        return value.failed() ? value : Value::Bool(!Truth(value));
       }
       case Op::kAnd:
       case Op::kOr: {
-        SLM_ASSIGN(Value left, Evaluate(operands[0]));
-        if (left.Truth() == (node.op == Op::kOr)) return left;
-        return Evaluate(operands[1]);
+        const Value left = Evaluate(node.operands[0]);
+        if (left.failed() || Truth(left) == (node.op == Op::kOr)) return left;
+        return Evaluate(node.operands[1]);
       }
-      case Op::kConcat: {
-        OwnedText text;
-        for (const uint32_t part : operands) {
-          SLM_ASSIGN(const Value value, Evaluate(part));
-          SLM_ASSIGN(const OwnedText piece, ToText(value));
-          text.Append(piece);
-        }
-        return Value::String(std::move(text));
+      case Op::kConditional:
+        return Conditional(node);
+      case Op::kBinary: {
+        const Value left = Evaluate(node.operands[1]);
+        if (left.failed()) return left;
+        const Value right = Evaluate(node.operands[2]);
+        return right.failed()
+                   ? right
+                   : Bounded(runtime_.Binary(static_cast<Arithmetic>(node.operands[0]), left, right));
       }
-      case Op::kConditional: {
-        SLM_ASSIGN(const Value condition, Evaluate(operands[0]));
-        if (condition.Truth()) return Evaluate(operands[1]);
-        if (operands[2] != kNoNode) return Evaluate(operands[2]);
-        return Value::Undefined(
-            "the inline if-expression evaluated to false and no else section was defined.");
-      }
+      case Op::kCompare:
+        return Compare(node);
+      case Op::kConcat:
+        return Concat(node);
       case Op::kFilter:
       case Op::kTest:
-      case Op::kFunction:
-      case Op::kMethod:
-        return Call(node);
+        return FilterOrTest(node);
+      case Op::kCall:
+        return Call(node, nullptr);
       default:
-        return Binary(node);
+        return RareExpression(node);
     }
   }
 
-  Result<Value> Number(const ProgramNode& node) const {
-    const std::string& text = Text(node.operands[0]);
-    const char* end = text.data() + text.size();
-    if (node.op == Op::kInteger) {
-      int64_t integer = 0;
-      const auto [stop, error] = std::from_chars(text.data(), end, integer);
-      if (error != std::errc() || stop != end)
-        return Fail(ErrorCode::kTplIr, "an integer literal that is none");
-      return Value::Integer(integer);
-    }
-    double number = 0;
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || stop != end) return Fail(ErrorCode::kTplIr, "a float literal that is none");
-    return Value::Float(number);
-  }
-
-  Result<Value> DictLiteral(const std::vector<uint32_t>& operands) {
-    Dict dict;
-    for (size_t i = 0; i < operands.size(); i += 2) {
-      SLM_ASSIGN(const Value key, Evaluate(operands[i]));
-      SLM_ASSIGN(Value value, Evaluate(operands[i + 1]));
-      if (!key.is_string()) return Fail(ErrorCode::kUnsupported, "a dict key that is not text");
-      dict.Set(key.text(), std::move(value));
-    }
-    return Value::FromDict(std::move(dict));
-  }
-
-  Result<Value> LoopAttribute(const LoopState& loop, const std::string& name) const {
-    if (loop.items == nullptr) return Fail(ErrorCode::kUnsupported, "the loop object outside its loop");
-    const auto index = static_cast<int64_t>(loop.index0);
-    const auto length = static_cast<int64_t>(loop.items->size());
-    if (name == "index0") return Value::Integer(index);
-    if (name == "index") return Value::Integer(index + 1);
-    if (name == "revindex0") return Value::Integer(length - index - 1);
-    if (name == "revindex") return Value::Integer(length - index);
-    if (name == "length") return Value::Integer(length);
-    if (name == "first") return Value::Bool(index == 0);
-    if (name == "last") return Value::Bool(index + 1 == length);
-    if (name == "previtem") {
-      return index > 0 ? (*loop.items)[loop.index0 - 1] : Value::Undefined("there is no previous item");
-    }
-    if (name == "nextitem") {
-      return index + 1 < length ? (*loop.items)[loop.index0 + 1] : Value::Undefined("there is no next item");
-    }
-    return Fail(ErrorCode::kUnsupported, "loop." + name);
-  }
-
-  Result<Value> Attribute(const Value& receiver, const std::string& name) const {
-    if (receiver.is_undefined()) return RaiseUndefined(receiver);
-    if (receiver.kind() == ValueKind::kLoop) return LoopAttribute(receiver.loop(), name);
-    if (IsHostMethod(receiver, name)) {
-      return Fail(ErrorCode::kTplForbidden,
-                  "the attribute '" + name + "' is a method object in the reference");
-    }
-    if (receiver.kind() == ValueKind::kDict || receiver.kind() == ValueKind::kNamespace) {
-      if (const Value* found = receiver.dict().Find(name)) return *found;
-    }
-    return Value::Undefined("'" + TypeRepr(receiver) + "' has no attribute '" + name + "'");
-  }
-
-  Result<Value> Item(const Value& receiver, const Value& key) const {
-    if (receiver.is_undefined()) return RaiseUndefined(receiver);
-    if (key.is_string()) {
-      const std::string& name = key.text().text();
-      if (receiver.kind() == ValueKind::kDict) {
-        if (const Value* found = receiver.dict().Find(name)) return *found;
+  Value RareExpression(const Node& node) {
+    switch (node.op) {
+      case Op::kList:
+      case Op::kTuple: {
+        std::vector<Value> items;
+        if (!EvaluateAll(node.operands, node.n_operands, &items)) return Value::Error();
+        return Bounded(node.op == Op::kTuple ? heap().Tuple(items) : heap().List(items));
       }
-      return Attribute(receiver, name);
-    }
-    if (key.is_integer() && (receiver.is_sequence() || receiver.is_string())) {
-      SLM_ASSIGN(const ValueList items, Iterate(receiver));
-      const auto length = static_cast<int64_t>(items.size());
-      const int64_t index = key.integer() < 0 ? key.integer() + length : key.integer();
-      if (index >= 0 && index < length) return items[static_cast<size_t>(index)];
-    }
-    SLM_ASSIGN(const OwnedText shown, ToText(key));
-    return Value::Undefined(TypeRepr(receiver) + " has no element " + shown.text());
-  }
-
-  // Python's slice of a list or a string, by items or code points.
-  Result<Value> Slice(const std::vector<uint32_t>& operands) {
-    SLM_ASSIGN(const Value receiver, Evaluate(operands[0]));
-    std::array<std::optional<int64_t>, 3> bounds;
-    for (size_t i = 0; i < 3; ++i) {
-      if (operands[i + 1] == kNoNode) continue;
-      SLM_ASSIGN(const Value bound, Evaluate(operands[i + 1]));
-      if (bound.kind() == ValueKind::kNone) continue;
-      if (!bound.is_integer()) {
-        return Raise("TypeError", "slice indices must be integers or None or have an __index__ method");
+      case Op::kDict:
+        return Bounded(DictLiteral(node));
+      case Op::kCaptured:
+        return captured_;
+      case Op::kSlice: {
+        Value parts[4];
+        for (uint32_t i = 0; i < 4; ++i) {
+          if (node.operands[i] == kNoNode) continue;
+          parts[i] = Evaluate(node.operands[i]);
+          if (parts[i].failed()) return parts[i];
+        }
+        // Where all is constant, the reference's optimizer may make `undefined` of what cannot be sliced.
+        if (node.operands[4] == 1 && !parts[0].is_string() && !parts[0].is_list_or_tuple()) {
+          return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant that is no sequence");
+        }
+        return runtime_.Slice(parts[0], parts[1], parts[2], parts[3]);
       }
-      bounds[i] = bound.integer();
+      case Op::kNegate:
+      case Op::kPositive: {
+        const Value value = Evaluate(node.operands[0]);
+        return value.failed() ? value : runtime_.Negate(value, node.op == Op::kPositive);
+      }
+      case Op::kMacro:
+        return Value::Of(ValueKind::kMacro, heap().New<MacroObject>(IndexOf(node), node.constant, active_));
+      case Op::kRaise:
+        return runtime_.Raise(Text(node.operands[0]), Text(node.operands[1]));
+      default:
+        return runtime_.Refuse(ErrorCode::kTplIr, "a statement where an expression is expected");
     }
-    if (receiver.is_undefined()) return RaiseUndefined(receiver);
-    if (!receiver.is_sequence() && !receiver.is_string()) {
-      return Raise("TypeError", "'" + std::string(receiver.TypeName()) + "' object is not subscriptable");
-    }
-    SLM_ASSIGN(const ValueList items, Iterate(receiver));
-    const auto length = static_cast<int64_t>(items.size());
-    const int64_t step = bounds[2].value_or(1);
-    if (step == 0) return Raise("ValueError", "slice step cannot be zero");
-    const auto clamp = [&](int64_t bound) {
-      if (bound < 0) bound += length;
-      return step > 0 ? std::clamp<int64_t>(bound, 0, length) : std::clamp<int64_t>(bound, -1, length - 1);
-    };
-    const int64_t start = bounds[0] ? clamp(*bounds[0]) : (step > 0 ? 0 : length - 1);
-    const int64_t stop = bounds[1] ? clamp(*bounds[1]) : (step > 0 ? length : -1);
-    ValueList taken;
-    for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
-      taken.push_back(items[static_cast<size_t>(i)]);
-    if (receiver.kind() == ValueKind::kTuple) return Value::Tuple(std::move(taken));
-    if (receiver.kind() == ValueKind::kRange) return Value::Range(std::move(taken));
-    if (receiver.kind() == ValueKind::kList) return Value::List(std::move(taken), receiver.owner());
-    OwnedText text;
-    for (const Value& character : taken) text.Append(character.text());
-    return Value::String(std::move(text));
   }
 
-  Result<Value> Call(const ProgramNode& node) {
-    const std::string& name = Text(node.operands[0]);
-    size_t position = 1;
-    Value receiver;
-    if (node.op != Op::kFunction) {
-      SLM_ASSIGN(receiver, Evaluate(node.operands[position++]));
+  uint32_t IndexOf(const Node& node) const {
+    return static_cast<uint32_t>(&node - executable_.nodes_.data());
+  }
+
+  // Every container is made here or by a built-in from such: its depth bounds every recursion over values.
+  Value Bounded(const Value& value) {
+    if (chat::Depth(value) <= kMaxValueDepth) return value;
+    return runtime_.OverBudget("values nested too deep");
+  }
+
+  bool EvaluateAll(const uint32_t* nodes, uint32_t n, std::vector<Value>* values) {
+    values->reserve(n);
+    for (uint32_t i = 0; i < n; ++i) {
+      values->push_back(Evaluate(nodes[i]));
+      if (values->back().failed()) return false;
     }
+    return true;
+  }
+
+  Value Attribute(const Node& node, const Value& object) {
+    const auto id = static_cast<AttributeId>(node.id);
+    if (object.kind() == ValueKind::kDict && id == AttributeId::none) {
+      if (const Value* found = Find(object.dict(), node.constant.view())) return *found;
+    }
+    return runtime_.Attribute(object, node.constant, id);
+  }
+
+  Value Conditional(const Node& node) {
+    const Value condition = Evaluate(node.operands[0]);
+    if (condition.failed()) return condition;
+    if (Truth(condition)) return Evaluate(node.operands[1]);
+    if (node.operands[2] != kNoNode) return Evaluate(node.operands[2]);
+    const Value hint = heap().String("the inline if-expression on line " + std::to_string(node.line) +
+                                     " evaluated to false and no else section was defined.");
+    return heap().Undefined({UndefinedInfo::Kind::kHint, false, hint.view(), {}, {}});
+  }
+
+  Value Compare(const Node& node) {
+    Value left = Evaluate(node.operands[0]);
+    Value result = left;
+    for (uint32_t i = 1; i + 1 < node.n_operands && !left.failed(); i += 2) {
+      const Value right = Evaluate(node.operands[i + 1]);
+      if (right.failed()) return right;
+      result = runtime_.Compare(static_cast<Comparison>(node.operands[i]), left, right);
+      if (result.failed() || result.integer() == 0) return result;
+      left = right;
+    }
+    return result;
+  }
+
+  Value Concat(const Node& node) {
+    std::vector<Value> parts;
+    if (!EvaluateAll(node.operands, node.n_operands, &parts)) return Value::Error();
+    Value result = heap().Borrow("", kTemplateOwner);
+    for (const Value& part : parts) {
+      const Value text = runtime_.ToText(part);
+      if (text.failed()) return text;
+      result = runtime_.ConcatenateText(result, text);
+      if (result.failed()) return result;
+    }
+    return result;
+  }
+
+  Value DictLiteral(const Node& node) {
+    std::vector<DictEntry> entries;
+    for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
+      const Value key = Evaluate(node.operands[i]);
+      if (key.failed()) return key;
+      const Value value = Evaluate(node.operands[i + 1]);
+      if (value.failed()) return value;
+      if (!runtime_.CheckHashable(key) || !runtime_.Work(entries.size() / 8)) return Value::Error();
+      const auto found =
+          std::find_if(entries.begin(), entries.end(), [&](const DictEntry& e) { return Equal(e.key, key); });
+      if (found != entries.end()) {
+        found->value = value;
+      } else {
+        entries.push_back({key, value});
+      }
+    }
+    return heap().Dict(entries);
+  }
+
+  // ---- calls ----
+  // The end of a call's operands, from `position`.
+  bool Arguments(const Node& node, uint32_t position, CallArguments* arguments) {
+    const uint32_t n_positional = node.operands[position++];
+    if (!EvaluateAll(node.operands + position, n_positional, &arguments->positional)) return false;
+    position += n_positional;
+    const uint32_t n_keywords = node.operands[position++];
+    for (uint32_t i = 0; i < n_keywords; ++i, position += 2) {
+      const Value value = Evaluate(node.operands[position + 1]);
+      if (value.failed()) return false;
+      arguments->keywords.push_back({Text(node.operands[position]), value});
+    }
+    if (node.operands[position] != kNoNode && !Unpack(node.operands[position], arguments)) return false;
+    return node.operands[position + 1] == kNoNode || UnpackMapping(node.operands[position + 1], arguments);
+  }
+
+  bool Unpack(uint32_t index, CallArguments* arguments) {
+    const Value value = Evaluate(index);
+    if (value.failed()) return false;
+    if (!Runtime::IsIterable(value)) {
+      runtime_.RaiseType("argument after * must be an iterable, not " + std::string(TypeName(value)));
+      return false;
+    }
+    return runtime_.Collect(value, &arguments->positional);
+  }
+
+  bool UnpackMapping(uint32_t index, CallArguments* arguments) {
+    const Value value = Evaluate(index);
+    if (value.failed()) return false;
+    if (value.is_undefined()) {
+      runtime_.RaiseUndefined(value);
+      return false;
+    }
+    if (value.kind() != ValueKind::kDict) {
+      runtime_.RaiseType("argument after ** must be a mapping, not " + std::string(TypeName(value)));
+      return false;
+    }
+    for (const DictEntry& entry : value.dict()) {
+      if (!entry.key.is_string()) {
+        runtime_.RaiseType("keywords must be strings");
+        return false;
+      }
+      const std::string_view name = entry.key.view();
+      for (const auto& keyword : arguments->keywords) {
+        if (keyword.name != name) continue;
+        runtime_.RaiseType("got multiple values for keyword argument '" + std::string(name) + "'");
+        return false;
+      }
+      arguments->keywords.push_back({name, entry.value});
+    }
+    return true;
+  }
+
+  Value FilterOrTest(const Node& node) {
+    const bool filter = node.op == Op::kFilter;
+    const Value receiver = Evaluate(node.operands[1]);
+    if (receiver.failed()) return receiver;
     CallArguments arguments;
-    for (; node.operands[position] != kNoNode; ++position) {
-      SLM_ASSIGN(Value value, Evaluate(node.operands[position]));
-      arguments.positional.push_back(std::move(value));
-    }
-    for (++position; position < node.operands.size(); position += 2) {
-      SLM_ASSIGN(Value value, Evaluate(node.operands[position + 1]));
-      arguments.keywords.emplace_back(Text(node.operands[position]), std::move(value));
-    }
-    switch (node.op) {
-      case Op::kFilter:
-        return CallFilter(name, receiver, arguments);
-      case Op::kMethod:
-        return CallMethod(name, receiver, arguments);
-      case Op::kFunction:
-        return CallFunction(name, arguments, environment_);
-      default: {
-        SLM_ASSIGN(const bool holds, CallTest(name, receiver, arguments));
-        return Value::Bool(holds);
+    if (!Arguments(node, 2, &arguments)) return Value::Error();
+    if (node.id == kNoBuiltin) {
+      // The reference's stand-in takes no keywords.
+      if (!arguments.keywords.empty()) {
+        return runtime_.RaiseType("got an unexpected keyword argument '" +
+                                  std::string(arguments.keywords[0].name) + "'");
       }
+      return RaiseUnknown(runtime_, filter ? "filter" : "test", node.constant.view());
     }
+    return Bounded(filter ? CallFilter(runtime_, node.id, receiver, arguments)
+                          : CallTest(runtime_, node.id, receiver, arguments));
   }
 
-  Result<Value> Binary(const ProgramNode& node) {
-    SLM_ASSIGN(const Value left, Evaluate(node.operands[0]));
-    SLM_ASSIGN(const Value right, Evaluate(node.operands[1]));
-    switch (node.op) {
-      case Op::kEqual:
-        return Value::Bool(left.Equals(right));
-      case Op::kNotEqual:
-        return Value::Bool(!left.Equals(right));
-      case Op::kIn:
-      case Op::kNotIn: {
-        SLM_ASSIGN(const bool holds, Contains(right, left));
-        return Value::Bool(holds == (node.op == Op::kIn));
+  Value Call(const Node& node, const Value* caller) {
+    const Node& callee = At(node.operands[0]);
+    CallArguments arguments;
+    Value function;
+    if (callee.op == Op::kAttribute) {
+      const Value receiver = Evaluate(callee.operands[0]);
+      if (receiver.failed()) return receiver;
+      const auto id = static_cast<AttributeId>(callee.id);
+      if (Runtime::HasSafeMethod(receiver, id)) {
+        if (!Arguments(node, 1, &arguments)) return Value::Error();
+        if (caller != nullptr) arguments.keywords.push_back({"caller", *caller});
+        return Bounded(CallMethod(runtime_, id, receiver, arguments));
       }
-      default:
-        break;
-    }
-    if (left.is_undefined()) return RaiseUndefined(left);
-    if (right.is_undefined()) return RaiseUndefined(right);
-    if (node.op >= Op::kLess && node.op <= Op::kGreaterEqual) return Order(node.op, left, right);
-    return Arithmetic(node, left, right);
-  }
-
-  static Result<Value> Order(Op op, const Value& left, const Value& right) {
-    int order = 0;
-    if (left.is_integer() && right.is_integer()) {
-      order = left.integer() < right.integer() ? -1 : left.integer() > right.integer() ? 1 : 0;
-    } else if (left.is_number() && right.is_number()) {
-      order = left.number() < right.number() ? -1 : left.number() > right.number() ? 1 : 0;
-    } else if (left.is_string() && right.is_string()) {
-      order = left.text().text().compare(right.text().text());  // UTF-8 orders as code points do
-    } else if (left.is_sequence() && left.kind() == right.kind()) {
-      return Fail(ErrorCode::kUnsupported, "the order of lists");
+      function = Attribute(callee, receiver);
     } else {
-      constexpr std::array<std::string_view, 4> kSigns = {"<", "<=", ">", ">="};
-      return Raise("TypeError",
-                   "'" + std::string(kSigns[static_cast<size_t>(op) - static_cast<size_t>(Op::kLess)]) +
-                       "' not supported between instances of '" + std::string(left.TypeName()) + "' and '" +
-                       std::string(right.TypeName()) + "'");
+      function = Evaluate(node.operands[0]);
     }
-    switch (op) {
-      case Op::kLess:
-        return Value::Bool(order < 0);
-      case Op::kLessEqual:
-        return Value::Bool(order <= 0);
-      case Op::kGreater:
-        return Value::Bool(order > 0);
-      default:
-        return Value::Bool(order >= 0);
-    }
-  }
-
-  Result<Value> Arithmetic(const ProgramNode& node, const Value& left, const Value& right) {
-    if (left.is_integer() && right.is_integer()) return IntegerArithmetic(node.op, left, right);
-    if (node.op == Op::kAdd && left.is_string() && right.is_string()) {
-      OwnedText text = left.text();
-      text.Append(right.text());
-      return Value::String(std::move(text));
-    }
-    if (node.op == Op::kMultiply && (left.is_sequence() || right.is_sequence())) {
-      return Fail(ErrorCode::kUnsupported, "a list multiplied");
-    }
-    if (node.op == Op::kAdd && left.is_sequence() && left.kind() == right.kind() &&
-        left.kind() != ValueKind::kRange) {
-      ValueList items = left.items();
-      items.insert(items.end(), right.items().begin(), right.items().end());
-      return left.kind() == ValueKind::kTuple ? Value::Tuple(std::move(items))
-                                              : Value::List(std::move(items));
-    }
-    if (node.op == Op::kMultiply &&
-        ((left.is_string() && right.is_integer()) || (left.is_integer() && right.is_string()))) {
-      const OwnedText& text = left.is_string() ? left.text() : right.text();
-      const int64_t times = std::max<int64_t>(left.is_string() ? right.integer() : left.integer(), 0);
-      if (!text.text().empty() &&
-          static_cast<uint64_t>(times) > program_.budgets.max_string_bytes / text.text().size()) {
-        return Fail(ErrorCode::kTplBudget, "a string repeated beyond the budget");
+    if (function.failed() || !Arguments(node, 1, &arguments)) return Value::Error();
+    if (caller != nullptr) {
+      for (const auto& keyword : arguments.keywords) {
+        if (keyword.name == "caller")
+          return runtime_.RaiseType("got multiple values for keyword argument 'caller'");
       }
-      OwnedText result;
-      if (!text.text().empty()) {
-        for (int64_t i = 0; i < times; ++i) result.Append(text);
+      arguments.keywords.push_back({"caller", *caller});
+    }
+    return Bounded(CallValue(function, arguments));
+  }
+
+  Value CallValue(const Value& function, const CallArguments& arguments) {
+    switch (function.kind()) {
+      case ValueKind::kFunction:
+        return CallFunction(runtime_, static_cast<uint32_t>(function.integer()), arguments, clock_);
+      case ValueKind::kMacro:
+        return CallMacro(function.object<MacroObject>(), arguments);
+      case ValueKind::kMethod: {
+        const auto& method = function.object<MethodObject>();
+        return CallMethod(runtime_, static_cast<AttributeId>(method.id), method.receiver, arguments);
       }
-      return Value::String(std::move(result));
-    }
-    if (left.is_number() && right.is_number())
-      return Fail(ErrorCode::kUnsupported, "arithmetic on fractions");
-    if (node.op == Op::kModulo && left.is_string())
-      return Fail(ErrorCode::kTplForbidden, "string formatting with %");
-    constexpr std::array<std::string_view, 4> kSigns = {"+", "-", "*", "%"};
-    const size_t sign = static_cast<size_t>(node.op) - static_cast<size_t>(Op::kAdd);
-    return Raise("TypeError", "unsupported operand type(s) for " + std::string(kSigns[sign]) + ": '" +
-                                  std::string(left.TypeName()) + "' and '" + std::string(right.TypeName()) +
-                                  "'");
-  }
-
-  static Result<Value> IntegerArithmetic(Op op, const Value& left, const Value& right) {
-    const int64_t a = left.integer();
-    const int64_t b = right.integer();
-    int64_t result = 0;
-    bool overflow = false;
-    switch (op) {
-      case Op::kAdd:
-        overflow = __builtin_add_overflow(a, b, &result);
-        break;
-      case Op::kSubtract:
-        overflow = __builtin_sub_overflow(a, b, &result);
-        break;
-      case Op::kMultiply:
-        overflow = __builtin_mul_overflow(a, b, &result);
-        break;
+      case ValueKind::kLoop: {
+        const auto& loop = function.object<LoopObject>();
+        Value iterable;
+        if (!Bind(runtime_, "__call__", arguments, {"iterable"}, 1, &iterable)) return Value::Error();
+        if (loop.recursion == nullptr) {
+          return runtime_.RaiseType("The loop must have the 'recursive' marker to be called recursively.");
+        }
+        return RunRecursion(*static_cast<const Recursion*>(loop.recursion), iterable, loop.depth0 + 1);
+      }
+      case ValueKind::kJoiner: {
+        if (!Bind(runtime_, "__call__", arguments, {}, 0, nullptr)) return Value::Error();
+        auto& joiner = function.object<JoinerObject>();
+        if (joiner.used) return joiner.separator;
+        joiner.used = true;
+        return heap().Borrow("", kTemplateOwner);
+      }
+      case ValueKind::kUndefined:
+        return runtime_.RaiseUndefined(function);
       default:
-        if (b == 0) return Raise("ZeroDivisionError", "integer modulo by zero");
-        result = b == -1 ? 0 : a % b;
-        if (result != 0 && (result < 0) != (b < 0)) result += b;
-        break;
+        return runtime_.RaiseType("'" + std::string(TypeName(function)) + "' object is not callable");
     }
-    if (overflow) return Fail(ErrorCode::kUnsupported, "an integer beyond 64 bits");
-    return Value::Integer(result);
   }
 
-  const Program& program_;
-  const Variables& variables_;
-  const CallEnvironment& environment_;
-  OwnedText output_;
-  std::vector<Scope> scopes_;
-  std::vector<std::shared_ptr<LoopState>> loops_;
-  uint64_t n_steps_ = 0;
-  uint64_t string_bytes_ = 0;
+  Value CallMacro(const MacroObject& macro, const CallArguments& arguments) {
+    const Node& node = At(macro.node);
+    const Node& unit = At(node.operands[1]);
+    if (!EnterCall(node)) return Value::Error();
+    Activation* own =
+        NewActivation(static_cast<Activation*>(const_cast<void*>(macro.enclosing)), unit.operands[0]);
+    Value result = Value::Error();
+    if (BindMacro(node, arguments, own)) {
+      Activation* outer = active_;
+      active_ = own;
+      if (Capture(unit.operands[1], &result) != Flow::kNormal) result = Value::Error();
+      active_ = outer;
+    }
+    --n_calls_;
+    return result;
+  }
+
+  // jinja2.runtime.Macro.__call__: positional arguments, then keywords, then the special ones.
+  bool BindMacro(const Node& node, const CallArguments& arguments, Activation* own) {
+    const uint32_t flags = node.operands[2];
+    const uint32_t n_parameters = (node.n_operands - 6) / 2;
+    std::vector<CallArguments::Keyword> keywords = arguments.keywords;
+    const auto take = [&keywords](std::string_view name, Value* value) {
+      const auto found =
+          std::find_if(keywords.begin(), keywords.end(), [name](const auto& k) { return k.name == name; });
+      if (found == keywords.end()) return false;
+      *value = found->value;
+      keywords.erase(found);
+      return true;
+    };
+    bool found_caller = false;
+    for (uint32_t i = 0; i < n_parameters; ++i) {
+      const std::string& name = Text(node.operands[6 + 2 * i]);
+      if (name == "caller") found_caller = true;
+      Value value;
+      if (i < arguments.positional.size()) {
+        value = arguments.positional[i];
+        if (name == "caller" && arguments.positional.size() < n_parameters) found_caller = false;
+      } else {
+        (void)take(name, &value);
+      }
+      own->slots[node.operands[7 + 2 * i]] = value;
+    }
+    if ((flags & 4) != 0 && !found_caller) {
+      Value caller = Value::None();
+      (void)take("caller", &caller);
+      if (caller.is_none()) {
+        caller = heap().Undefined({UndefinedInfo::Kind::kHint, false, "No caller defined", {}, {}});
+      }
+      if (node.operands[3] == kNoNode) {
+        runtime_.RaiseType("macro() takes fewer positional arguments");
+        return false;
+      }
+      own->slots[node.operands[3]] = caller;
+    }
+    if ((flags & 1) != 0) {
+      std::vector<DictEntry> entries;
+      for (const auto& keyword : keywords)
+        entries.push_back({heap().Borrow(keyword.name, kTemplateOwner), keyword.value});
+      own->slots[node.operands[4]] = heap().Dict(entries);
+    } else if (!keywords.empty()) {
+      runtime_.RaiseType("macro '" + MacroName(node) + "' takes no keyword argument '" +
+                         std::string(keywords[0].name) + "'");
+      return false;
+    }
+    const size_t n_given = arguments.positional.size();
+    if ((flags & 2) != 0) {
+      std::vector<Value> rest;
+      if (n_given > n_parameters)
+        rest.assign(arguments.positional.begin() + n_parameters, arguments.positional.end());
+      own->slots[node.operands[5]] = heap().Tuple(rest);
+    } else if (n_given > n_parameters) {
+      runtime_.RaiseType("macro '" + MacroName(node) + "' takes not more than " +
+                         std::to_string(n_parameters) + " argument(s)");
+      return false;
+    }
+    return true;
+  }
+
+  static std::string MacroName(const Node& node) {
+    return node.constant.is_string() ? std::string(node.constant.view()) : "None";
+  }
+
+  static constexpr uint32_t kMaxValueDepth = 200;
+
+  const Executable& executable_;
+  Runtime& runtime_;
+  const std::string& clock_;
+  Execution execution_;
+  Sink root_;
+  Sink* output_ = nullptr;
+  Activation* active_ = nullptr;
+  std::vector<Value> context_;
+  Value captured_;
+  uint64_t depth_ = 0;
+  uint64_t n_calls_ = 0;
 };
 
-}  // namespace
-
-Result<OwnedText> Execute(const Program& program, const Variables& variables,
-                          const CallEnvironment& environment) {
-  return Interpreter(program, variables, environment).Run();
+Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Variables& variables,
+                          const std::string& clock) {
+  return Interpreter(executable, runtime, clock).Run(variables);
 }
 
 }  // namespace slm::chat

@@ -2,23 +2,60 @@
 #ifndef SLM_CHAT_INTERPRETER_H_
 #define SLM_CHAT_INTERPRETER_H_
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "chat/builtins.h"
 #include "chat/program.h"
+#include "chat/runtime.h"
 #include "chat/value.h"
 
 namespace slm::chat {
 
+// A program made ready: literals are values, names of built-ins are numbers. Immutable; any thread.
+class Executable {
+ public:
+  // REQUIRES: IsWellFormed(program). Errors: TPL-IR where a literal is no number.
+  [[nodiscard]] static Result<std::shared_ptr<const Executable>> Make(Program program);
+  [[nodiscard]] const Program& program() const { return program_; }
+
+ private:
+  friend class Interpreter;
+  struct Node {
+    Op op{};
+    uint32_t line = 0;
+    uint32_t n_operands = 0;
+    const uint32_t* operands = nullptr;
+    Value constant;            // of literals and names
+    uint32_t id = UINT32_MAX;  // of a built-in, an attribute, or a context variable
+  };
+  Status Prepare(const ProgramNode& source, Node* node);
+  uint32_t ContextIndex(const std::string& name);
+
+  Program program_;
+  mutable Heap heap_;
+  std::vector<Node> nodes_;
+  std::vector<Value> literals_;  // by string, made when first used
+  std::vector<std::string> context_names_;
+};
+
 // Variables of the context by name; a name that is not here is undefined.
 using Variables = std::vector<std::pair<std::string, Value>>;
 
-// Errors: TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, UNSUPPORTED; messages end with the template's line.
-[[nodiscard]] Result<OwnedText> Execute(const Program& program, const Variables& variables,
-                                        const CallEnvironment& environment);
+struct Execution {
+  TextBuilder output;
+  // Byte ranges that the statement `generation` enclosed.
+  std::vector<std::pair<uint64_t, uint64_t>> generations;
+};
+
+// `clock`: civil time of strftime_now; empty: none was declared.
+// Errors: TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, TPL-INPUT, TPL-FORBIDDEN, UNSUPPORTED; messages end with the
+// template's line.
+[[nodiscard]] Result<Execution> Execute(const Executable& executable, Runtime& runtime,
+                                        const Variables& variables, const std::string& clock);
 
 }  // namespace slm::chat
 

@@ -1,8 +1,11 @@
 #include "chat/lexer.h"
 
 #include <array>
+#include <cstdio>
 
 #include "base/utf8.h"
+#include "chat/number.h"
+#include "unicode/python_v14_0.h"
 
 namespace slm::chat {
 
@@ -19,9 +22,6 @@ constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=",
                                                          "/",  "~",  "%",  "(",  ")",  "[",  "]", "{", "}",
                                                          ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-bool IsIdentifierStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
 bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -97,26 +97,73 @@ class Lexer {
       ++tag;
     }
     if (tag + 1 >= source_.size()) tag = source_.size();
-    std::string text = source_.substr(position_, tag - position_);
-    const size_t text_at = position_;
     if (tag == source_.size()) {
-      if (!text.empty()) Push(TokenKind::kText, std::move(text), text_at);
+      if (tag > position_) Push(TokenKind::kText, source_.substr(position_), position_);
       position_ = tag;
       return {};
     }
     const char kind = source_[tag + 1];
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
-    if (sign == '-') {
-      StripRight(&text);
-    } else if (sign != '+' && kind != '{') {
-      StripLineStart(&text);
-    }
-    if (!text.empty()) Push(TokenKind::kText, std::move(text), text_at);
+    PushText(tag, sign, kind != '{');
     position_ = tag + 2 + (sign == '-' || sign == '+' ? 1 : 0);
     if (kind == '#') return Comment(tag);
+    if (kind == '%' && SkipRawTag("raw", /*begins=*/true)) return Raw(tag);
     Push(kind == '{' ? TokenKind::kVariableBegin : TokenKind::kBlockBegin, "", tag);
     return Inside(kind == '{' ? "}}" : "%}", kind == '{' ? TokenKind::kVariableEnd : TokenKind::kBlockEnd,
                   tag);
+  }
+
+  // The text before a tag at `tag`, with the white-space control that its sign asks for.
+  void PushText(size_t tag, char sign, bool strips_line_start) {
+    std::string text = source_.substr(position_, tag - position_);
+    if (sign == '-') {
+      StripRight(&text);
+    } else if (sign != '+' && strips_line_start) {
+      StripLineStart(&text);
+    }
+    if (!text.empty()) Push(TokenKind::kText, std::move(text), position_);
+  }
+
+  // `raw -%}` or `endraw %}` after the tag's sign: moves past it, or stays.
+  bool SkipRawTag(std::string_view name, bool begins) {
+    const size_t start = position_;
+    SkipSpace();
+    if (!At(name)) {
+      position_ = start;
+      return false;
+    }
+    position_ += name.size();
+    SkipSpace();
+    const bool minus = At("-%}");
+    const bool plus = !begins && At("+%}");
+    if (!minus && !plus && !At("%}")) {
+      position_ = start;
+      return false;
+    }
+    position_ += minus || plus ? 3 : 2;
+    AfterTag(minus, plus, !begins);
+    return true;
+  }
+
+  // Text up to the tag endraw.
+  Status Raw(size_t tag) {
+    const size_t begin = position_;
+    const bool line_starting = line_starting_;
+    for (size_t end = source_.find("{%", begin); end != std::string::npos;
+         end = source_.find("{%", end + 1)) {
+      const char sign = end + 2 < source_.size() ? source_[end + 2] : '\0';
+      position_ = end + 2 + (sign == '-' || sign == '+' ? 1 : 0);
+      if (!SkipRawTag("endraw", /*begins=*/false)) continue;
+      const size_t after = position_;
+      const bool starting = line_starting_;
+      position_ = begin;
+      line_starting_ = line_starting;
+      PushText(end, sign, true);
+      position_ = after;
+      line_starting_ = starting;
+      return {};
+    }
+    return Refuse(ErrorCode::kTplSyntax, "a raw block that does not end", tag);
   }
 
   static void StripRight(std::string* text) {
@@ -196,16 +243,11 @@ class Lexer {
   Status InnerToken(std::vector<char>* brackets) {
     const size_t at = position_;
     const char c = source_[at];
-    if (c == '\'' || c == '"') return StringLiteral();
     if (IsDigit(c)) return Number();
-    if (IsIdentifierStart(c)) {
-      while (position_ < source_.size() &&
-             (IsIdentifierStart(source_[position_]) || IsDigit(source_[position_]))) {
-        ++position_;
-      }
-      Push(TokenKind::kName, source_.substr(at, position_ - at), at);
-      return {};
-    }
+    size_t next = at;
+    const char32_t scalar = DecodeUtf8(source_, &next);
+    if (IsWordCharacter(scalar)) return Name();
+    if (c == '\'' || c == '"') return StringLiteral();
     for (const std::string_view sign : kOperators) {
       if (!At(sign)) continue;
       if (c == '(' || c == '[' || c == '{') brackets->push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
@@ -219,47 +261,107 @@ class Lexer {
       Push(TokenKind::kOperator, std::string(sign), at);
       return {};
     }
-    size_t next = at;
-    const char32_t scalar = DecodeUtf8(source_, &next);
-    if (scalar >= 0x80) return Refuse(ErrorCode::kTplForbidden, "an identifier outside ASCII", at);
     return Refuse(ErrorCode::kTplSyntax,
                   "unexpected character " + EscapeForDisplay(source_.substr(at, next - at)), at);
   }
 
+  static bool IsWordCharacter(char32_t scalar) {
+    constexpr uint16_t kWord = unicode::kPythonAlpha | unicode::kPythonNumeric | unicode::kPythonIdContinue;
+    return (unicode::PythonFlagsV14(scalar) & kWord) != 0;
+  }
+
+  Status Name() {
+    const size_t at = position_;
+    bool valid = true;
+    while (position_ < source_.size()) {
+      size_t next = position_;
+      const char32_t scalar = DecodeUtf8(source_, &next);
+      if (!IsWordCharacter(scalar)) break;
+      const uint16_t wanted = position_ == at ? unicode::kPythonIdStart : unicode::kPythonIdContinue;
+      valid = valid && (unicode::PythonFlagsV14(scalar) & wanted) != 0;
+      position_ = next;
+    }
+    if (!valid) return Refuse(ErrorCode::kTplSyntax, "invalid character in identifier", at);
+    Push(TokenKind::kName, source_.substr(at, position_ - at), at);
+    return {};
+  }
+
+  // Length of `digit (_? digit)*` from `at`.
+  template <typename Is>
+  size_t DigitRun(size_t at, Is is) const {
+    size_t end = at;
+    while (end < source_.size()) {
+      if (is(source_[end])) {
+        ++end;
+      } else if (end > at && source_[end] == '_' && end + 1 < source_.size() && is(source_[end + 1])) {
+        end += 2;
+      } else {
+        break;
+      }
+    }
+    return end - at;
+  }
+
+  static std::string WithoutUnderscores(std::string_view text) {
+    std::string result;
+    for (const char c : text) {
+      if (c != '_') result.push_back(c);
+    }
+    return result;
+  }
+
   Status Number() {
     const size_t at = position_;
-    const auto digits = [&] {
-      while (position_ < source_.size() &&
-             (IsDigit(source_[position_]) || (source_[position_] == '_' && position_ + 1 < source_.size() &&
-                                              IsDigit(source_[position_ + 1])))) {
-        ++position_;
-      }
-    };
-    digits();
-    bool is_float = false;
-    if (position_ + 1 < source_.size() && source_[position_] == '.' && IsDigit(source_[position_ + 1])) {
-      is_float = true;
-      ++position_;
-      digits();
-    }
-    if (position_ < source_.size() && (source_[position_] == 'e' || source_[position_] == 'E')) {
-      size_t exponent = position_ + 1;
-      if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-')) ++exponent;
-      if (exponent < source_.size() && IsDigit(source_[exponent])) {
-        is_float = true;
-        position_ = exponent;
-        digits();
+    if (at == 0 || source_[at - 1] != '.') {
+      if (const size_t length = FloatLength(at); length > 0) {
+        position_ = at + length;
+        Push(TokenKind::kFloat, WithoutUnderscores(source_.substr(at, length)), at);
+        return {};
       }
     }
-    if (position_ < source_.size() && IsIdentifierStart(source_[position_])) {
-      return Refuse(ErrorCode::kTplForbidden, "a number with a suffix or in another base", at);
+    static constexpr std::array<std::pair<char, uint32_t>, 3> kBases = {{{'b', 2}, {'o', 8}, {'x', 16}}};
+    for (const auto& [letter, base] : kBases) {
+      if (source_[at] != '0' || at + 1 >= source_.size() || (source_[at + 1] | 0x20) != letter) continue;
+      const uint32_t bound = base;
+      const size_t skip = at + 2 < source_.size() && source_[at + 2] == '_' ? 3 : 2;
+      const size_t length = DigitRun(at + skip, [bound](char c) {
+        const uint32_t digit = IsDigit(c) ? static_cast<uint32_t>(c - '0')
+                               : (c | 0x20) >= 'a' && (c | 0x20) <= 'f'
+                                   ? static_cast<uint32_t>((c | 0x20) - 'a' + 10)
+                                   : 99;
+        return digit < bound;
+      });
+      if (length == 0) continue;
+      Heap heap;
+      const auto value = ParseInteger(heap, WithoutUnderscores(source_.substr(at + skip, length)), base);
+      position_ = at + skip + length;
+      Push(TokenKind::kInteger, Digits(*value, 10), at);
+      return {};
     }
-    std::string text;
-    for (const char c : source_.substr(at, position_ - at)) {
-      if (c != '_') text.push_back(c);
-    }
-    Push(is_float ? TokenKind::kFloat : TokenKind::kInteger, std::move(text), at);
+    const bool zero = source_[at] == '0';
+    const size_t length = DigitRun(at, [zero](char c) { return zero ? c == '0' : IsDigit(c); });
+    position_ = at + length;
+    std::string digits = WithoutUnderscores(source_.substr(at, length));
+    if (digits.size() > 4300) return Refuse(ErrorCode::kTplBound, "an integer of more than 4300 digits", at);
+    Push(TokenKind::kInteger, zero ? "0" : std::move(digits), at);
     return {};
+  }
+
+  // Digits with a fraction, an exponent, or both; 0 if it is no float.
+  size_t FloatLength(size_t at) const {
+    size_t end = at + DigitRun(at, IsDigit);
+    size_t fraction = 0;
+    if (end < source_.size() && source_[end] == '.') fraction = DigitRun(end + 1, IsDigit);
+    if (fraction > 0) end += 1 + fraction;
+    size_t exponent = 0;
+    if (end < source_.size() && (source_[end] | 0x20) == 'e') {
+      size_t digits = end + 1;
+      if (digits < source_.size() && (source_[digits] == '+' || source_[digits] == '-')) ++digits;
+      const size_t n = DigitRun(digits, IsDigit);
+      if (n > 0) exponent = digits + n - end;
+    }
+    if (fraction == 0 && exponent == 0) return 0;
+    return end + exponent - at;
   }
 
   Status HexEscape(size_t n_digits, std::string* out, size_t at) {
@@ -294,25 +396,50 @@ class Lexer {
         continue;
       }
       if (position_ >= source_.size()) return Refuse(ErrorCode::kTplSyntax, "a string that does not end", at);
-      const char escape = source_[position_++];
-      constexpr std::string_view kFrom = "abfnrtv\\'\"";
-      constexpr std::string_view kTo = "\a\b\f\n\r\t\v\\'\"";
-      if (const size_t index = kFrom.find(escape); index != std::string_view::npos) {
-        value.push_back(kTo[index]);
-      } else if (escape == 'x') {
-        SLM_TRY(HexEscape(2, &value, at));
-      } else if (escape == 'u') {
-        SLM_TRY(HexEscape(4, &value, at));
-      } else if (escape == 'U') {
-        SLM_TRY(HexEscape(8, &value, at));
-      } else if (IsDigit(escape) || escape == 'N') {
-        return Refuse(ErrorCode::kTplForbidden, "an octal or named escape in a string", at);
-      } else if (escape != '\n') {  // a backslash before a newline joins lines; others stay
-        value.push_back('\\');
-        value.push_back(escape);
-      }
+      SLM_TRY(Escape(&value, at));
     }
     Push(TokenKind::kString, std::move(value), at);
+    return {};
+  }
+
+  // What follows a backslash.
+  Status Escape(std::string* value, size_t at) {
+    const size_t begin = position_;
+    const char32_t scalar = DecodeUtf8(source_, &position_);
+    constexpr std::string_view kFrom = "abfnrtv\\'\"";
+    constexpr std::string_view kTo = "\a\b\f\n\r\t\v\\'\"";
+    const char escape = scalar < 0x80 ? static_cast<char>(scalar) : '\0';
+    if (const size_t index = kFrom.find(escape); escape != '\0' && index != std::string_view::npos) {
+      value->push_back(kTo[index]);
+    } else if (escape == 'x') {
+      SLM_TRY(HexEscape(2, value, at));
+    } else if (escape == 'u') {
+      SLM_TRY(HexEscape(4, value, at));
+    } else if (escape == 'U') {
+      SLM_TRY(HexEscape(8, value, at));
+    } else if (escape >= '0' && escape <= '7') {
+      uint32_t octal = static_cast<uint32_t>(escape - '0');
+      for (int i = 0;
+           i < 2 && position_ < source_.size() && source_[position_] >= '0' && source_[position_] <= '7';
+           ++i) {
+        octal = octal * 8 + static_cast<uint32_t>(source_[position_++] - '0');
+      }
+      AppendUtf8(value, octal);
+    } else if (escape == 'N') {
+      return Refuse(ErrorCode::kTplForbidden, "a named escape in a string", at);
+    } else if (scalar >= 0x80) {
+      // The reference writes what is outside ASCII as an escape of its own before it unescapes.
+      char buffer[16];
+      std::snprintf(buffer, sizeof buffer,
+                    scalar < 0x100     ? "\\x%02x"
+                    : scalar < 0x10000 ? "\\u%04x"
+                                       : "\\U%08x",
+                    static_cast<unsigned>(scalar));
+      *value += buffer;
+    } else if (escape != '\n') {  // a backslash before a newline joins lines; others stay
+      value->push_back('\\');
+      value->append(source_, begin, position_ - begin);
+    }
     return {};
   }
 

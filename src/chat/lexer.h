@@ -19,9 +19,9 @@ enum class TokenKind : uint8_t {
   kBlockBegin,     // {%
   kBlockEnd,       // %}
   kName,
-  kString,   // text holds the value
-  kInteger,  // text holds the digits
-  kFloat,
+  kString,    // text holds the value
+  kInteger,   // text holds the decimal digits
+  kFloat,     // text holds the number without underscores
   kOperator,  // text holds the sign
   kEnd,
 };
@@ -34,8 +34,8 @@ struct Token {
   uint64_t byte_offset;  // in the source as given
 };
 
-// REQUIRES: well-formed UTF-8. Errors: TPL-SYNTAX, TPL-FORBIDDEN (raw), with line and column in
-// the message and the byte offset.
+// REQUIRES: well-formed UTF-8. Errors: TPL-SYNTAX, TPL-FORBIDDEN, with line and column in the message
+// and the byte offset.
 [[nodiscard]] Result<std::vector<Token>> Tokenize(std::string_view source);
 
 // The characters for which Python's str.isspace() is true.

@@ -1,38 +1,47 @@
 #include "chat/parser.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
+#include <array>
+#include <initializer_list>
 
-#include "chat/builtins.h"
+#include "base/utf8.h"
 #include "chat/lexer.h"
-#include "codec/sha256.h"
 
 namespace slm::chat {
 namespace {
 
 constexpr uint32_t kMaxNesting = 100;
 constexpr size_t kMaxSourceBytes = 1u << 20;
+// Chains of operators nest in the tree though not in the source; the IR holds no more levels than this.
+constexpr uint32_t kMaxDepth = 250;
+constexpr size_t kMaxNodes = 1u << 18;
 
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  Result<Program> Run() {
-    SLM_ASSIGN(program_.root, Body({}));
-    for (const std::string& name : free_names_) program_.inputs.push_back(name);
-    return std::move(program_);
+  Result<Ast> Run() {
+    SLM_ASSIGN(ast_.body, Body({}));
+    SLM_TRY(CheckNesting());
+    return std::move(ast_);
   }
 
  private:
+  using Words = std::initializer_list<std::string_view>;
+
   // ---- tokens ----
-  const Token& Peek() const { return tokens_[position_]; }
+  const Token& Peek(size_t ahead = 0) const {
+    return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
+  }
   const Token& Next() { return tokens_[position_ + 1 < tokens_.size() ? position_++ : position_]; }
   bool IsOperator(std::string_view sign) const {
     return Peek().kind == TokenKind::kOperator && Peek().text == sign;
   }
   bool IsName(std::string_view name) const { return Peek().kind == TokenKind::kName && Peek().text == name; }
+  bool IsAnyName(Words names) const {
+    return Peek().kind == TokenKind::kName &&
+           std::find(names.begin(), names.end(), Peek().text) != names.end();
+  }
   bool SkipOperator(std::string_view sign) {
     if (!IsOperator(sign)) return false;
     Next();
@@ -43,7 +52,7 @@ class Parser {
     Next();
     return true;
   }
-  std::unexpected<Error> Refuse(ErrorCode code, const std::string& what, const Token& at) const {
+  static std::unexpected<Error> Refuse(ErrorCode code, const std::string& what, const Token& at) {
     return Fail(MakeError(code, "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
                                     ": " + what)
                     .At(at.byte_offset));
@@ -57,599 +66,751 @@ class Parser {
     Next();
     return {};
   }
+  Status ExpectName(std::string_view name) {
+    if (SkipName(name)) return {};
+    return Refuse(ErrorCode::kTplSyntax, "expected '" + std::string(name) + "'", Peek());
+  }
+  Result<std::string> AnyName() {
+    const Token token = Peek();
+    SLM_TRY(ExpectKind(TokenKind::kName, "a name"));
+    return token.text;
+  }
 
   // ---- building ----
-  uint32_t Intern(const std::string& text) {
-    const auto [entry, added] = strings_.try_emplace(text, static_cast<uint32_t>(program_.strings.size()));
-    if (added) program_.strings.push_back(text);
-    return entry->second;
+  AstNode Make(AstKind kind, const Token& at) const {
+    AstNode node;
+    node.kind = kind;
+    node.line = at.line;
+    node.column = at.column;
+    node.byte_offset = at.byte_offset;
+    return node;
   }
-  uint32_t Emit(Op op, std::vector<uint32_t> operands, uint32_t line) {
-    program_.nodes.push_back({op, line, std::move(operands)});
-    return static_cast<uint32_t>(program_.nodes.size() - 1);
+  uint32_t Add(AstNode node) {
+    ast_.nodes.push_back(std::move(node));
+    AstNode& added = ast_.nodes.back();
+    ast_.ForEachChild(static_cast<uint32_t>(ast_.nodes.size() - 1), [&](uint32_t child) {
+      added.depth = std::max(added.depth, ast_.nodes[child].depth + 1);
+    });
+    deepest_ = std::max(deepest_, added.depth);
+    return static_cast<uint32_t>(ast_.nodes.size() - 1);
   }
+  AstNode& At(uint32_t index) { return ast_.nodes[index]; }
 
-  // Limits the recursion of this parser, and with it the depth of the IR.
+  // Limits the recursion of this parser and of everything that walks the tree.
   struct Nesting {
     explicit Nesting(uint32_t* depth) : depth_(depth) { ++*depth_; }
     ~Nesting() { --*depth_; }
     uint32_t* depth_;
   };
   Status CheckNesting() const {
-    if (nesting_ < kMaxNesting) return {};
+    if (deepest_ > kMaxDepth) return Refuse(ErrorCode::kTplBound, "a chain that nests too deep", Peek());
+    if (nesting_ < kMaxNesting && ast_.nodes.size() < kMaxNodes) return {};
+    if (ast_.nodes.size() >= kMaxNodes)
+      return Refuse(ErrorCode::kTplBound, "a template of too many nodes", Peek());
     return Refuse(ErrorCode::kTplBound, "nested deeper than " + std::to_string(kMaxNesting), Peek());
   }
 
   // ---- statements ----
-  bool AtEnd(const std::vector<std::string_view>& ends) const {
-    return Peek().kind == TokenKind::kBlockBegin && position_ + 1 < tokens_.size() &&
-           tokens_[position_ + 1].kind == TokenKind::kName &&
-           std::find(ends.begin(), ends.end(), tokens_[position_ + 1].text) != ends.end();
-  }
-
-  // Statements up to one of `ends` (whose block-begin is not consumed) or the end of the source.
-  Result<uint32_t> Body(const std::vector<std::string_view>& ends) {
+  // Up to one of `ends`, which becomes the current token; or to the end of the source.
+  Result<std::vector<uint32_t>> Body(Words ends) {
     const Nesting nesting(&nesting_);
     SLM_TRY(CheckNesting());
-    const uint32_t line = Peek().line;
-    std::vector<uint32_t> statements;
-    while (Peek().kind != TokenKind::kEnd && !AtEnd(ends)) {
-      const Token& token = Next();
+    std::vector<uint32_t> body;
+    std::vector<uint32_t> output;
+    Token output_at = Peek();
+    const auto flush = [&] {
+      if (output.empty()) return;
+      AstNode node = Make(AstKind::kOutput, output_at);
+      node.items = std::move(output);
+      output.clear();
+      body.push_back(Add(std::move(node)));
+    };
+    while (Peek().kind != TokenKind::kEnd) {
+      const Token token = Next();
+      if (output.empty()) output_at = token;
       if (token.kind == TokenKind::kText) {
-        statements.push_back(Emit(Op::kText, {Intern(token.text)}, token.line));
+        AstNode node = Make(AstKind::kData, token);
+        node.text = token.text;
+        output.push_back(Add(std::move(node)));
       } else if (token.kind == TokenKind::kVariableBegin) {
-        SLM_ASSIGN(const uint32_t value, TupleOrExpression());
+        SLM_ASSIGN(const uint32_t value, TupleOrExpression({}));
         SLM_TRY(ExpectKind(TokenKind::kVariableEnd, "'}}'"));
-        statements.push_back(Emit(Op::kOutput, {value}, token.line));
-      } else if (token.kind == TokenKind::kBlockBegin) {
+        output.push_back(value);
+      } else {  // a block begins: the lexer knows nothing else at this level
+        flush();
+        if (ends.size() > 0 && IsAnyName(ends)) return body;
         SLM_ASSIGN(const uint32_t statement, Statement());
-        statements.push_back(statement);
-      } else {
-        return Refuse(ErrorCode::kTplSyntax, "unexpected token", token);
+        body.push_back(statement);
+        SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
       }
     }
-    if (Peek().kind == TokenKind::kEnd && !ends.empty()) {
+    flush();
+    if (ends.size() > 0) {
       return Refuse(ErrorCode::kTplSyntax,
-                    "the template ends inside a block; expected " + std::string(ends.back()), Peek());
+                    "the template ends inside a block; expected " + std::string(*(ends.end() - 1)), Peek());
     }
-    return Emit(Op::kSequence, std::move(statements), line);
+    return body;
+  }
+
+  // After the head of a block statement: its end, then the body. The end word is current.
+  Result<std::vector<uint32_t>> Statements(Words ends) {
+    SkipOperator(":");
+    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
+    return Body(ends);
+  }
+  Result<std::vector<uint32_t>> StatementsTo(std::string_view end) {
+    SLM_ASSIGN(std::vector<uint32_t> body, Statements({end}));
+    Next();
+    return body;
   }
 
   Result<uint32_t> Statement() {
     const Token name = Peek();
     SLM_TRY(ExpectKind(TokenKind::kName, "a statement"));
-    if (name.text == "if") return If(name.line);
-    if (name.text == "for") return For(name.line);
-    if (name.text == "set") return Set(name.line);
-    if (name.text == "break" || name.text == "continue") {
-      if (loops_ == 0) return Refuse(ErrorCode::kTplSyntax, name.text + " outside a loop", name);
-      SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-      return Emit(name.text == "break" ? Op::kBreak : Op::kContinue, {}, name.line);
+    if (name.text == "if") return If(name);
+    if (name.text == "for") return For(name);
+    if (name.text == "set") return Set(name);
+    if (name.text == "macro") return Macro(name);
+    if (name.text == "call") return CallBlock(name);
+    if (name.text == "filter") return FilterBlock(name);
+    if (name.text == "with") return With(name);
+    if (name.text == "print") return Print(name);
+    if (name.text == "generation") {
+      SLM_ASSIGN(std::vector<uint32_t> body, StatementsTo("endgeneration"));
+      AstNode node = Make(AstKind::kGeneration, name);
+      node.rest = std::move(body);
+      return Add(std::move(node));
     }
-    static const std::set<std::string_view> kKnown = {
-        "macro",  "call", "filter", "generation", "raw", "block", "extends", "include",
-        "import", "from", "with",   "autoescape", "do",  "trans", "debug"};
-    if (kKnown.contains(name.text)) {
+    if (name.text == "break") return Add(Make(AstKind::kBreak, name));
+    if (name.text == "continue") return Add(Make(AstKind::kContinue, name));
+    static constexpr std::array<std::string_view, 6> kReaching = {"block",  "extends", "include",
+                                                                  "import", "from",    "autoescape"};
+    if (std::find(kReaching.begin(), kReaching.end(), name.text) != kReaching.end()) {
       return Refuse(ErrorCode::kTplForbidden, "the statement '" + name.text + "' is outside the subset",
                     name);
     }
-    return Refuse(ErrorCode::kTplSyntax, "unknown statement '" + EscapeName(name.text) + "'", name);
+    return Refuse(ErrorCode::kTplSyntax,
+                  "unknown statement '" + EscapeForDisplay(name.text.substr(0, 64)) + "'", name);
   }
 
-  static std::string EscapeName(const std::string& name) { return name.substr(0, 64); }
-
-  // After "if" or "elif".
-  Result<uint32_t> If(uint32_t line) {
-    SLM_ASSIGN(const uint32_t condition, TupleOrExpression());
-    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-    SLM_ASSIGN(const uint32_t then, Body({"elif", "else", "endif"}));
-    Next();
-    const Token keyword = Next();
-    uint32_t otherwise = kNoNode;
-    if (keyword.text == "elif") {
-      const Nesting nesting(&nesting_);
-      SLM_TRY(CheckNesting());
-      SLM_ASSIGN(otherwise, If(keyword.line));
-      return Emit(Op::kIf, {condition, then, otherwise}, line);
+  Result<uint32_t> If(const Token& at) {
+    AstNode result = Make(AstKind::kIf, at);
+    SLM_ASSIGN(result.first, TupleOrExpression({}, /*with_condition=*/false));
+    SLM_ASSIGN(result.items, Statements({"elif", "else", "endif"}));
+    while (IsName("elif")) {
+      AstNode branch = Make(AstKind::kIf, Next());
+      SLM_ASSIGN(branch.first, TupleOrExpression({}, /*with_condition=*/false));
+      SLM_ASSIGN(branch.items, Statements({"elif", "else", "endif"}));
+      result.others.push_back(Add(std::move(branch)));
     }
-    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-    if (keyword.text == "else") {
-      SLM_ASSIGN(otherwise, Body({"endif"}));
-      Next();
-      Next();
-      SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
+    if (Next().text == "else") {
+      SLM_ASSIGN(result.rest, StatementsTo("endif"));
     }
-    return Emit(Op::kIf, {condition, then, otherwise}, line);
+    return Add(std::move(result));
   }
 
-  Result<std::string> TargetName() {
-    const Token token = Peek();
-    SLM_TRY(ExpectKind(TokenKind::kName, "a name"));
-    static const std::set<std::string_view> kReserved = {"true",  "false", "none", "True",
-                                                         "False", "None",  "loop"};
-    if (kReserved.contains(token.text))
-      return Refuse(ErrorCode::kTplSyntax, "cannot assign to " + token.text, token);
-    return token.text;
-  }
-
-  Result<uint32_t> For(uint32_t line) {
-    std::vector<std::string> targets;
-    const bool parenthesized = SkipOperator("(");
-    do {
-      SLM_ASSIGN(std::string target, TargetName());
-      targets.push_back(std::move(target));
-    } while (SkipOperator(",") && !IsName("in"));
-    if (parenthesized) SLM_TRY(Expect(")"));
-    if (!SkipName("in")) return Refuse(ErrorCode::kTplSyntax, "expected 'in'", Peek());
-    SLM_ASSIGN(const uint32_t iterable, TupleOrExpression(/*with_condition=*/false));
-    scopes_.emplace_back(targets.begin(), targets.end());
-    scopes_.back().insert("loop");
-    uint32_t filter = kNoNode;
+  Result<uint32_t> For(const Token& at) {
+    AstNode node = Make(AstKind::kFor, at);
+    SLM_ASSIGN(node.first, AssignTarget({"in"}, /*with_namespace=*/false));
+    SLM_TRY(ExpectName("in"));
+    SLM_ASSIGN(node.second, TupleOrExpression({"recursive"}, /*with_condition=*/false));
     if (SkipName("if")) {
-      SLM_ASSIGN(filter, Expression());
+      SLM_ASSIGN(node.third, Expression());
     }
-    if (IsName("recursive")) return Refuse(ErrorCode::kTplForbidden, "a recursive loop", Peek());
-    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-    ++loops_;
-    SLM_ASSIGN(const uint32_t body, Body({"else", "endfor"}));
-    --loops_;
-    scopes_.pop_back();
-    Next();
-    const Token keyword = Next();
-    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-    uint32_t otherwise = kNoNode;
-    if (keyword.text == "else") {
-      SLM_ASSIGN(otherwise, Body({"endfor"}));
-      Next();
-      Next();
-      SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
+    node.flag = SkipName("recursive");
+    SLM_ASSIGN(node.items, Statements({"endfor", "else"}));
+    if (Next().text == "else") {
+      SLM_ASSIGN(node.others, StatementsTo("endfor"));
     }
-    std::vector<uint32_t> operands{iterable, filter, body, otherwise};
-    for (const std::string& target : targets) operands.push_back(Intern(target));
-    return Emit(Op::kFor, std::move(operands), line);
+    return Add(std::move(node));
   }
 
-  Result<uint32_t> Set(uint32_t line) {
+  Result<uint32_t> Set(const Token& at) {
+    SLM_ASSIGN(const uint32_t target, AssignTarget({}, /*with_namespace=*/true));
+    if (SkipOperator("=")) {
+      AstNode node = Make(AstKind::kSet, at);
+      node.first = target;
+      SLM_ASSIGN(node.second, TupleOrExpression({}));
+      return Add(std::move(node));
+    }
+    AstNode node = Make(AstKind::kSetBlock, at);
+    node.first = target;
+    SLM_ASSIGN(node.second, Filters(kNoAst, /*inline_first=*/false));
+    SLM_ASSIGN(node.rest, StatementsTo("endset"));
+    return Add(std::move(node));
+  }
+
+  Result<uint32_t> With(const Token& at) {
+    AstNode node = Make(AstKind::kWith, at);
+    while (Peek().kind != TokenKind::kBlockEnd) {
+      if (!node.items.empty()) SLM_TRY(Expect(","));
+      SLM_ASSIGN(const uint32_t target, AssignTarget({}, /*with_namespace=*/false));
+      SetContext(target, NameContext::kParameter);
+      node.items.push_back(target);
+      SLM_TRY(Expect("="));
+      SLM_ASSIGN(const uint32_t value, Expression());
+      node.others.push_back(value);
+    }
+    SLM_ASSIGN(node.rest, StatementsTo("endwith"));
+    return Add(std::move(node));
+  }
+
+  Result<uint32_t> Print(const Token& at) {
+    AstNode node = Make(AstKind::kOutput, at);
+    while (Peek().kind != TokenKind::kBlockEnd) {
+      if (!node.items.empty()) SLM_TRY(Expect(","));
+      SLM_ASSIGN(const uint32_t value, Expression());
+      node.items.push_back(value);
+    }
+    return Add(std::move(node));
+  }
+
+  Result<uint32_t> TargetName(NameContext context) {
+    const Token token = Peek();
+    SLM_ASSIGN(std::string name, AnyName());
+    if (IsConstantName(name)) return Refuse(ErrorCode::kTplSyntax, "cannot assign to '" + name + "'", token);
+    AstNode node = Make(AstKind::kName, token);
+    node.text = std::move(name);
+    node.context = context;
+    return Add(std::move(node));
+  }
+
+  Status Signature(AstNode* node) {
+    SLM_TRY(Expect("("));
+    while (!IsOperator(")")) {
+      if (!node->items.empty()) SLM_TRY(Expect(","));
+      const Token at = Peek();
+      SLM_ASSIGN(const uint32_t argument, TargetName(NameContext::kParameter));
+      for (const uint32_t other : node->items) {
+        if (At(other).text == At(argument).text)
+          return Refuse(ErrorCode::kTplSyntax, "a duplicate argument '" + At(argument).text + "'", at);
+      }
+      if (SkipOperator("=")) {
+        SLM_ASSIGN(const uint32_t value, Expression());
+        node->others.push_back(value);
+      } else if (!node->others.empty()) {
+        return Refuse(ErrorCode::kTplSyntax, "non-default argument follows default argument", at);
+      }
+      node->items.push_back(argument);
+    }
+    return Expect(")");
+  }
+
+  Result<uint32_t> Macro(const Token& at) {
+    AstNode node = Make(AstKind::kMacro, at);
+    SLM_ASSIGN(const uint32_t name, TargetName(NameContext::kStore));
+    node.text = At(name).text;
+    SLM_TRY(Signature(&node));
+    SLM_ASSIGN(node.rest, StatementsTo("endmacro"));
+    return Add(std::move(node));
+  }
+
+  Result<uint32_t> CallBlock(const Token& at) {
+    AstNode node = Make(AstKind::kCallBlock, at);
+    if (IsOperator("(")) SLM_TRY(Signature(&node));
+    SLM_ASSIGN(node.first, Expression());
+    if (At(node.first).kind != AstKind::kCall) return Refuse(ErrorCode::kTplSyntax, "expected a call", at);
+    SLM_ASSIGN(node.rest, StatementsTo("endcall"));
+    return Add(std::move(node));
+  }
+
+  Result<uint32_t> FilterBlock(const Token& at) {
+    AstNode node = Make(AstKind::kFilterBlock, at);
+    SLM_ASSIGN(node.first, Filters(kNoAst, /*inline_first=*/true));
+    SLM_ASSIGN(node.rest, StatementsTo("endfilter"));
+    return Add(std::move(node));
+  }
+
+  // ---- targets of assignments ----
+  static bool IsConstantName(std::string_view name) {
+    return name == "true" || name == "false" || name == "none" || name == "True" || name == "False" ||
+           name == "None";
+  }
+
+  void SetContext(uint32_t index, NameContext context) {
+    AstNode& node = At(index);
+    if (node.kind == AstKind::kName) node.context = context;
+    for (const uint32_t item : node.items) SetContext(item, context);
+  }
+
+  bool CanAssign(uint32_t index) {
+    const AstNode& node = At(index);
+    if (node.kind == AstKind::kName) return !IsConstantName(node.text);
+    if (node.kind == AstKind::kNamespaceRef) return true;
+    return node.kind == AstKind::kTuple && std::all_of(node.items.begin(), node.items.end(),
+                                                       [this](uint32_t item) { return CanAssign(item); });
+  }
+
+  Result<uint32_t> AssignTarget(Words ends, bool with_namespace) {
     const Token at = Peek();
-    SLM_ASSIGN(const std::string name, TargetName());
-    std::optional<std::string> attribute;
-    if (SkipOperator(".")) {
-      SLM_ASSIGN(attribute, TargetName());
-      if (attribute->starts_with('_')) return Refuse(ErrorCode::kTplForbidden, "an underscore attribute", at);
-    }
-    if (!IsOperator("="))
-      return Refuse(ErrorCode::kTplForbidden, "this form of 'set' is outside the subset", Peek());
-    Next();
-    SLM_ASSIGN(const uint32_t value, TupleOrExpression());
-    SLM_TRY(ExpectKind(TokenKind::kBlockEnd, "'%}'"));
-    if (attribute) {
-      UseName(name);
-      return Emit(Op::kSetAttr, {Intern(name), Intern(*attribute), value}, line);
-    }
-    return Emit(Op::kSetName, {Intern(name), value}, line);
-  }
-
-  void UseName(const std::string& name) {
-    for (const auto& scope : scopes_) {
-      if (scope.contains(name)) return;
-    }
-    // A name that the template assigns may still be read before that from the context.
-    if (!IsFunctionName(name)) free_names_.insert(name);
-  }
-
-  // Names that Jinja2 itself defines: objects of the host, not inputs.
-  Status CheckGlobal(const Token& token) const {
-    static const std::set<std::string_view> kGlobals = {
-        "self",   "lipsum", "cycler",    "joiner",          "dict",        "varargs", "kwargs",
-        "caller", "range",  "namespace", "raise_exception", "strftime_now"};
-    if (!kGlobals.contains(token.text)) return {};
-    return Refuse(ErrorCode::kTplForbidden, "'" + token.text + "' as a value", token);
+    SLM_ASSIGN(const uint32_t target, Tuple(ends, /*explicit_parentheses=*/false,
+                                            [this, with_namespace] { return Primary(with_namespace); }));
+    if (!CanAssign(target)) return Refuse(ErrorCode::kTplSyntax, "cannot assign to this expression", at);
+    SetContext(target, NameContext::kStore);
+    return target;
   }
 
   // ---- expressions ----
-  Result<uint32_t> TupleOrExpression(bool with_condition = true) {
-    const uint32_t line = Peek().line;
-    SLM_ASSIGN(const uint32_t first, with_condition ? Expression() : Or());
-    if (!IsOperator(",")) return first;
-    std::vector<uint32_t> items{first};
-    while (SkipOperator(",")) {
-      if (Peek().kind == TokenKind::kBlockEnd || Peek().kind == TokenKind::kVariableEnd || IsOperator(")"))
-        break;
-      SLM_ASSIGN(const uint32_t item, with_condition ? Expression() : Or());
+  bool IsTupleEnd(Words ends) const {
+    return Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || IsOperator(")") ||
+           IsAnyName(ends);
+  }
+
+  // One expression, or several with commas between.
+  template <typename Parse>
+  Result<uint32_t> Tuple(Words ends, bool explicit_parentheses, Parse parse) {
+    const Nesting nesting(&nesting_);
+    SLM_TRY(CheckNesting());
+    const Token at = Peek();
+    std::vector<uint32_t> items;
+    bool is_tuple = false;
+    for (;;) {
+      if (!items.empty()) SLM_TRY(Expect(","));
+      if (IsTupleEnd(ends)) break;
+      SLM_ASSIGN(const uint32_t item, parse());
       items.push_back(item);
+      if (!IsOperator(",")) break;
+      is_tuple = true;
     }
-    return Emit(Op::kTuple, std::move(items), line);
+    if (!is_tuple) {
+      if (!items.empty()) return items[0];
+      if (!explicit_parentheses) return Refuse(ErrorCode::kTplSyntax, "expected an expression", Peek());
+    }
+    AstNode node = Make(AstKind::kTuple, at);
+    node.items = std::move(items);
+    return Add(std::move(node));
+  }
+  Result<uint32_t> TupleOrExpression(Words ends, bool with_condition = true,
+                                     bool explicit_parentheses = false) {
+    return Tuple(ends, explicit_parentheses,
+                 [this, with_condition] { return with_condition ? Expression() : Or(); });
   }
 
   Result<uint32_t> Expression() {
     const Nesting nesting(&nesting_);
     SLM_TRY(CheckNesting());
-    const uint32_t line = Peek().line;
+    Token at = Peek();
     SLM_ASSIGN(uint32_t value, Or());
     while (SkipName("if")) {
-      SLM_ASSIGN(const uint32_t condition, Or());
-      uint32_t otherwise = kNoNode;
+      AstNode node = Make(AstKind::kConditional, at);
+      node.second = value;
+      SLM_ASSIGN(node.first, Or());
       if (SkipName("else")) {
-        SLM_ASSIGN(otherwise, Expression());
+        SLM_ASSIGN(node.third, Expression());
       }
-      value = Emit(Op::kConditional, {condition, value, otherwise}, line);
+      value = Add(std::move(node));
+      at = Peek();
     }
     return value;
   }
 
   Result<uint32_t> Or() {
-    const uint32_t line = Peek().line;
+    Token at = Peek();
     SLM_ASSIGN(uint32_t left, And());
     while (SkipName("or")) {
       SLM_ASSIGN(const uint32_t right, And());
-      left = Emit(Op::kOr, {left, right}, line);
+      left = Binary("or", left, right, at);
+      at = Peek();
     }
     return left;
   }
 
   Result<uint32_t> And() {
-    const uint32_t line = Peek().line;
+    Token at = Peek();
     SLM_ASSIGN(uint32_t left, Not());
     while (SkipName("and")) {
       SLM_ASSIGN(const uint32_t right, Not());
-      left = Emit(Op::kAnd, {left, right}, line);
+      left = Binary("and", left, right, at);
+      at = Peek();
     }
     return left;
+  }
+
+  uint32_t Binary(std::string_view sign, uint32_t left, uint32_t right, const Token& at) {
+    AstNode node = Make(AstKind::kBinary, at);
+    node.text = sign;
+    node.first = left;
+    node.second = right;
+    return Add(std::move(node));
+  }
+  uint32_t Unary(std::string_view sign, uint32_t operand, const Token& at) {
+    AstNode node = Make(AstKind::kUnary, at);
+    node.text = sign;
+    node.first = operand;
+    return Add(std::move(node));
   }
 
   Result<uint32_t> Not() {
     if (!IsName("not")) return Compare();
     const Nesting nesting(&nesting_);
     SLM_TRY(CheckNesting());
-    const uint32_t line = Next().line;
+    const Token at = Next();
     SLM_ASSIGN(const uint32_t value, Not());
-    return Emit(Op::kNot, {value}, line);
+    return Unary("not", value, at);
   }
 
-  std::optional<Op> CompareOperator() {
-    static const std::map<std::string_view, Op> kSigns = {{"==", Op::kEqual},  {"!=", Op::kNotEqual},
-                                                          {"<", Op::kLess},    {"<=", Op::kLessEqual},
-                                                          {">", Op::kGreater}, {">=", Op::kGreaterEqual}};
-    if (Peek().kind == TokenKind::kOperator) {
-      const auto found = kSigns.find(Peek().text);
-      if (found == kSigns.end()) return std::nullopt;
-      Next();
-      return found->second;
+  std::string CompareOperator() {
+    static constexpr std::array<std::string_view, 6> kSigns = {"==", "!=", "<", "<=", ">", ">="};
+    if (Peek().kind == TokenKind::kOperator &&
+        std::find(kSigns.begin(), kSigns.end(), Peek().text) != kSigns.end()) {
+      return Next().text;
     }
-    if (SkipName("in")) return Op::kIn;
-    if (IsName("not") && tokens_[position_ + 1].kind == TokenKind::kName &&
-        tokens_[position_ + 1].text == "in") {
+    if (SkipName("in")) return "in";
+    if (IsName("not") && Peek(1).kind == TokenKind::kName && Peek(1).text == "in") {
       Next();
       Next();
-      return Op::kNotIn;
+      return "not in";
     }
-    return std::nullopt;
+    return "";
   }
 
   Result<uint32_t> Compare() {
-    const uint32_t line = Peek().line;
-    SLM_ASSIGN(uint32_t left, Sum());
-    auto op = CompareOperator();
-    if (!op) return left;
-    SLM_ASSIGN(const uint32_t right, Sum());
-    if (*op == Op::kIn || *op == Op::kNotIn) NotePredicate("in", left, right, line);
     const Token at = Peek();
-    if (CompareOperator()) return Refuse(ErrorCode::kTplForbidden, "a chained comparison", at);
-    return Emit(*op, {left, right}, line);
+    SLM_ASSIGN(const uint32_t left, Sum());
+    AstNode node = Make(AstKind::kCompare, at);
+    node.first = left;
+    for (std::string sign = CompareOperator(); !sign.empty(); sign = CompareOperator()) {
+      SLM_ASSIGN(const uint32_t right, Sum());
+      node.names.push_back(std::move(sign));
+      node.items.push_back(right);
+    }
+    return node.items.empty() ? left : Add(std::move(node));
   }
 
   Result<uint32_t> Sum() {
-    const uint32_t line = Peek().line;
+    Token at = Peek();
     SLM_ASSIGN(uint32_t left, Concat());
     while (IsOperator("+") || IsOperator("-")) {
-      const Op op = Next().text == "+" ? Op::kAdd : Op::kSubtract;
+      const std::string sign = Next().text;
       SLM_ASSIGN(const uint32_t right, Concat());
-      left = Emit(op, {left, right}, line);
+      left = Binary(sign, left, right, at);
+      at = Peek();
     }
     return left;
   }
 
   Result<uint32_t> Concat() {
-    const uint32_t line = Peek().line;
+    const Token at = Peek();
     SLM_ASSIGN(const uint32_t first, Product());
-    std::vector<uint32_t> parts{first};
+    AstNode node = Make(AstKind::kConcat, at);
+    node.items.push_back(first);
     while (SkipOperator("~")) {
       SLM_ASSIGN(const uint32_t part, Product());
-      parts.push_back(part);
+      node.items.push_back(part);
     }
-    return parts.size() == 1 ? first : Emit(Op::kConcat, std::move(parts), line);
+    return node.items.size() == 1 ? first : Add(std::move(node));
   }
 
   Result<uint32_t> Product() {
-    const uint32_t line = Peek().line;
-    SLM_ASSIGN(uint32_t left, Unary(/*with_filter=*/true));
-    for (;;) {
-      if (IsOperator("/") || IsOperator("//") || IsOperator("**")) {
-        return Refuse(ErrorCode::kTplForbidden, "the operator '" + Peek().text + "'", Peek());
-      }
-      if (!IsOperator("*") && !IsOperator("%")) return left;
-      const Op op = Next().text == "*" ? Op::kMultiply : Op::kModulo;
-      SLM_ASSIGN(const uint32_t right, Unary(/*with_filter=*/true));
-      left = Emit(op, {left, right}, line);
+    Token at = Peek();
+    SLM_ASSIGN(uint32_t left, Power());
+    while (IsOperator("*") || IsOperator("/") || IsOperator("//") || IsOperator("%")) {
+      const std::string sign = Next().text;
+      SLM_ASSIGN(const uint32_t right, Power());
+      left = Binary(sign, left, right, at);
+      at = Peek();
     }
+    return left;
+  }
+
+  Result<uint32_t> Power() {
+    Token at = Peek();
+    SLM_ASSIGN(uint32_t left, Unary(/*with_filter=*/true));
+    std::vector<uint32_t> operands{left};
+    while (SkipOperator("**")) {
+      SLM_ASSIGN(const uint32_t right, Unary(/*with_filter=*/true));
+      operands.push_back(right);
+    }
+    for (size_t i = 1; i < operands.size(); ++i) left = Binary("**", left, operands[i], at);
+    return left;
   }
 
   Result<uint32_t> Unary(bool with_filter) {
     const Nesting nesting(&nesting_);
     SLM_TRY(CheckNesting());
-    const uint32_t line = Peek().line;
+    const Token at = Peek();
     uint32_t value = 0;
-    if (SkipOperator("-")) {
+    if (IsOperator("-") || IsOperator("+")) {
+      const std::string sign = Next().text;
       SLM_ASSIGN(const uint32_t operand, Unary(false));
-      value = Emit(Op::kNegate, {operand}, line);
-    } else if (SkipOperator("+")) {
-      SLM_ASSIGN(value, Unary(false));
+      value = Unary(sign, operand, at);
     } else {
-      SLM_ASSIGN(value, Primary());
+      SLM_ASSIGN(value, Primary(/*with_namespace=*/false));
     }
     SLM_ASSIGN(value, Postfix(value));
     return with_filter ? FiltersAndTests(value) : value;
   }
 
-  Result<uint32_t> Primary() {
+  Result<uint32_t> Primary(bool with_namespace) {
     const Token token = Next();
     switch (token.kind) {
-      case TokenKind::kName:
-        if (token.text == "true" || token.text == "True") return Emit(Op::kTrue, {}, token.line);
-        if (token.text == "false" || token.text == "False") return Emit(Op::kFalse, {}, token.line);
-        if (token.text == "none" || token.text == "None") return Emit(Op::kNone, {}, token.line);
-        if (IsOperator("(")) return FunctionCall(token);
-        SLM_TRY(CheckGlobal(token));
-        UseName(token.text);
-        return Emit(Op::kName, {Intern(token.text)}, token.line);
+      case TokenKind::kName: {
+        if (token.text == "true" || token.text == "True") return Add(Make(AstKind::kTrue, token));
+        if (token.text == "false" || token.text == "False") return Add(Make(AstKind::kFalse, token));
+        if (token.text == "none" || token.text == "None") return Add(Make(AstKind::kNone, token));
+        AstNode node = Make(AstKind::kName, token);
+        node.text = token.text;
+        if (with_namespace && SkipOperator(".")) {
+          node.kind = AstKind::kNamespaceRef;
+          SLM_ASSIGN(node.attribute, AnyName());
+        }
+        return Add(std::move(node));
+      }
       case TokenKind::kString: {
-        std::string text = token.text;
-        while (Peek().kind == TokenKind::kString) text += Next().text;
-        return Emit(Op::kString, {Intern(text)}, token.line);
+        AstNode node = Make(AstKind::kString, token);
+        node.text = token.text;
+        while (Peek().kind == TokenKind::kString) node.text += Next().text;
+        return Add(std::move(node));
       }
       case TokenKind::kInteger:
-        if (token.text.size() > 18)
-          return Refuse(ErrorCode::kTplForbidden, "an integer of more than 18 digits", token);
-        return Emit(Op::kInteger, {Intern(token.text)}, token.line);
-      case TokenKind::kFloat:
-        return Emit(Op::kFloat, {Intern(token.text)}, token.line);
+      case TokenKind::kFloat: {
+        AstNode node = Make(token.kind == TokenKind::kInteger ? AstKind::kInteger : AstKind::kFloat, token);
+        node.text = token.text;
+        return Add(std::move(node));
+      }
       case TokenKind::kOperator:
-        if (token.text == "(") return Parenthesized(token.line);
-        if (token.text == "[") return ListLiteral(token.line);
-        if (token.text == "{") return DictLiteral(token.line);
         break;
       default:
-        break;
+        return Refuse(ErrorCode::kTplSyntax, "unexpected end of an expression", token);
     }
-    return Refuse(ErrorCode::kTplSyntax, "expected an expression", token);
+    if (token.text == "(") {
+      SLM_ASSIGN(const uint32_t value,
+                 TupleOrExpression({}, /*with_condition=*/true, /*explicit_parentheses=*/true));
+      SLM_TRY(Expect(")"));
+      return value;
+    }
+    if (token.text == "[") return ListLiteral(token);
+    if (token.text == "{") return DictLiteral(token);
+    return Refuse(ErrorCode::kTplSyntax, "unexpected '" + token.text + "'", token);
   }
 
-  Result<uint32_t> Parenthesized(uint32_t line) {
-    if (SkipOperator(")")) return Emit(Op::kTuple, {}, line);
-    SLM_ASSIGN(const uint32_t value, TupleOrExpression());
-    SLM_TRY(Expect(")"));
-    return value;
-  }
-
-  Result<uint32_t> ListLiteral(uint32_t line) {
-    std::vector<uint32_t> items;
+  Result<uint32_t> ListLiteral(const Token& at) {
+    AstNode node = Make(AstKind::kList, at);
     while (!IsOperator("]")) {
+      if (!node.items.empty()) SLM_TRY(Expect(","));
+      if (IsOperator("]")) break;
       SLM_ASSIGN(const uint32_t item, Expression());
-      items.push_back(item);
-      if (!SkipOperator(",")) break;
+      node.items.push_back(item);
     }
     SLM_TRY(Expect("]"));
-    return Emit(Op::kList, std::move(items), line);
+    return Add(std::move(node));
   }
 
-  Result<uint32_t> DictLiteral(uint32_t line) {
-    std::vector<uint32_t> items;
+  Result<uint32_t> DictLiteral(const Token& at) {
+    AstNode node = Make(AstKind::kDict, at);
     while (!IsOperator("}")) {
+      if (!node.items.empty()) SLM_TRY(Expect(","));
+      if (IsOperator("}")) break;
       SLM_ASSIGN(const uint32_t key, Expression());
       SLM_TRY(Expect(":"));
       SLM_ASSIGN(const uint32_t value, Expression());
-      items.push_back(key);
-      items.push_back(value);
-      if (!SkipOperator(",")) break;
+      node.items.push_back(key);
+      node.items.push_back(value);
     }
     SLM_TRY(Expect("}"));
-    return Emit(Op::kDict, std::move(items), line);
-  }
-
-  // After "(": positional arguments, kNoNode, keyword arguments; the ")" is consumed.
-  Status Arguments(std::vector<uint32_t>* operands) {
-    std::vector<uint32_t> keywords;
-    while (!IsOperator(")")) {
-      if (IsOperator("*") || IsOperator("**"))
-        return Refuse(ErrorCode::kTplForbidden, "unpacked arguments", Peek());
-      if (Peek().kind == TokenKind::kName && tokens_[position_ + 1].kind == TokenKind::kOperator &&
-          tokens_[position_ + 1].text == "=") {
-        const std::string name = Next().text;
-        Next();
-        SLM_ASSIGN(const uint32_t value, Expression());
-        keywords.push_back(Intern(name));
-        keywords.push_back(value);
-      } else {
-        if (!keywords.empty())
-          return Refuse(ErrorCode::kTplSyntax, "a positional argument after a keyword", Peek());
-        SLM_ASSIGN(const uint32_t value, Expression());
-        operands->push_back(value);
-      }
-      if (!SkipOperator(",")) break;
-    }
-    SLM_TRY(Expect(")"));
-    operands->push_back(kNoNode);
-    operands->insert(operands->end(), keywords.begin(), keywords.end());
-    return {};
-  }
-
-  Result<uint32_t> FunctionCall(const Token& name) {
-    if (!IsFunctionName(name.text)) {
-      return Refuse(ErrorCode::kTplForbidden, "a call of '" + EscapeName(name.text) + "'", name);
-    }
-    Next();
-    std::vector<uint32_t> operands{Intern(name.text)};
-    SLM_TRY(Arguments(&operands));
-    return Emit(Op::kFunction, std::move(operands), name.line);
+    return Add(std::move(node));
   }
 
   Result<uint32_t> Postfix(uint32_t value) {
     for (;;) {
-      const Token at = Peek();
-      if (SkipOperator(".")) {
-        SLM_ASSIGN(value, Member(value));
-      } else if (SkipOperator("[")) {
-        SLM_ASSIGN(value, Subscript(value, at.line));
+      SLM_TRY(CheckNesting());
+      if (IsOperator(".") || IsOperator("[")) {
+        SLM_ASSIGN(value, Subscript(value));
       } else if (IsOperator("(")) {
-        return Refuse(ErrorCode::kTplForbidden, "a call of a computed value", at);
+        SLM_ASSIGN(value, Call(value));
       } else {
         return value;
       }
     }
-  }
-
-  // After ".".
-  Result<uint32_t> Member(uint32_t receiver) {
-    const Token name = Next();
-    if (name.kind == TokenKind::kInteger) {
-      const uint32_t index = Emit(Op::kInteger, {Intern(name.text)}, name.line);
-      return Emit(Op::kItem, {receiver, index}, name.line);
-    }
-    if (name.kind != TokenKind::kName)
-      return Refuse(ErrorCode::kTplSyntax, "expected a name after '.'", name);
-    if (name.text.starts_with('_')) return Refuse(ErrorCode::kTplForbidden, "an underscore attribute", name);
-    if (!IsOperator("(")) return Emit(Op::kAttr, {receiver, Intern(name.text)}, name.line);
-    if (!IsMethodName(name.text)) {
-      return Refuse(ErrorCode::kTplForbidden, "the method '" + EscapeName(name.text) + "'", name);
-    }
-    Next();
-    std::vector<uint32_t> operands{Intern(name.text), receiver};
-    SLM_TRY(Arguments(&operands));
-    if (operands[2] != kNoNode) NotePredicate(name.text, operands[2], receiver, name.line);
-    return Emit(Op::kMethod, std::move(operands), name.line);
-  }
-
-  // After "[".
-  Result<uint32_t> Subscript(uint32_t receiver, uint32_t line) {
-    uint32_t parts[3] = {kNoNode, kNoNode, kNoNode};
-    size_t n_colons = 0;
-    while (!IsOperator("]")) {
-      if (SkipOperator(":")) {
-        if (++n_colons > 2) return Refuse(ErrorCode::kTplSyntax, "too many ':' in a slice", Peek());
-        continue;
-      }
-      if (parts[n_colons] != kNoNode) return Refuse(ErrorCode::kTplSyntax, "expected ']'", Peek());
-      SLM_ASSIGN(parts[n_colons], Expression());
-      if (IsOperator(",")) return Refuse(ErrorCode::kTplForbidden, "a subscript of several parts", Peek());
-    }
-    Next();
-    if (n_colons > 0) return Emit(Op::kSlice, {receiver, parts[0], parts[1], parts[2]}, line);
-    if (parts[0] == kNoNode) return Refuse(ErrorCode::kTplSyntax, "an empty subscript", Peek());
-    const ProgramNode& index = program_.nodes[parts[0]];
-    if (index.op == Op::kString && program_.strings[index.operands[0]].starts_with("__")) {
-      return Refuse(ErrorCode::kTplForbidden, "an underscore attribute", Peek());
-    }
-    return Emit(Op::kItem, {receiver, parts[0]}, line);
   }
 
   Result<uint32_t> FiltersAndTests(uint32_t value) {
     for (;;) {
-      if (SkipOperator("|")) {
-        SLM_ASSIGN(value, Filter(value));
+      SLM_TRY(CheckNesting());
+      if (IsOperator("|")) {
+        SLM_ASSIGN(value, Filters(value, /*inline_first=*/false));
       } else if (IsName("is")) {
         SLM_ASSIGN(value, Test(value));
+      } else if (IsOperator("(")) {
+        SLM_ASSIGN(value, Call(value));
       } else {
         return value;
       }
     }
   }
 
-  Result<uint32_t> Filter(uint32_t receiver) {
-    const Token name = Peek();
-    SLM_TRY(ExpectKind(TokenKind::kName, "a filter"));
-    if (!IsFilterName(name.text)) {
-      return Refuse(ErrorCode::kTplForbidden, "the filter '" + EscapeName(name.text) + "'", name);
+  Result<uint32_t> Subscript(uint32_t value) {
+    const Token at = Next();
+    if (at.text == ".") {
+      const Token name = Next();
+      if (name.kind == TokenKind::kName) {
+        AstNode node = Make(AstKind::kAttribute, name);
+        node.first = value;
+        node.text = name.text;
+        return Add(std::move(node));
+      }
+      if (name.kind != TokenKind::kInteger)
+        return Refuse(ErrorCode::kTplSyntax, "expected name or number", name);
+      AstNode number = Make(AstKind::kInteger, name);
+      number.text = name.text;
+      AstNode node = Make(AstKind::kItem, at);
+      node.first = value;
+      node.second = Add(std::move(number));
+      return Add(std::move(node));
     }
-    std::vector<uint32_t> operands{Intern(name.text), receiver};
-    if (SkipOperator("(")) {
-      SLM_TRY(Arguments(&operands));
-    } else {
-      operands.push_back(kNoNode);
+    std::vector<uint32_t> keys;
+    bool has_slice = false;
+    while (!IsOperator("]")) {
+      if (!keys.empty()) SLM_TRY(Expect(","));
+      SLM_ASSIGN(const uint32_t key, Subscribed());
+      has_slice = has_slice || At(key).kind == AstKind::kSlice;
+      keys.push_back(key);
     }
-    return Emit(Op::kFilter, std::move(operands), name.line);
+    SLM_TRY(Expect("]"));
+    AstNode node = Make(AstKind::kItem, at);
+    node.first = value;
+    if (keys.size() == 1) {
+      node.second = keys[0];
+      return Add(std::move(node));
+    }
+    if (has_slice) return Refuse(ErrorCode::kTplSyntax, "a slice inside a tuple", at);
+    AstNode tuple = Make(AstKind::kTuple, at);
+    tuple.items = std::move(keys);
+    node.second = Add(std::move(tuple));
+    return Add(std::move(node));
   }
 
-  Result<uint32_t> Test(uint32_t receiver) {
+  Result<uint32_t> Subscribed() {
+    const Nesting nesting(&nesting_);
+    SLM_TRY(CheckNesting());
+    AstNode slice = Make(AstKind::kSlice, Peek());
+    if (!IsOperator(":")) {
+      SLM_ASSIGN(slice.first, Expression());
+      if (!IsOperator(":")) return slice.first;
+    }
     Next();
-    const bool negated = SkipName("not");
-    const Token name = Peek();
-    SLM_TRY(ExpectKind(TokenKind::kName, "a test"));
-    if (!IsTestName(name.text)) {
-      return Refuse(ErrorCode::kTplForbidden, "the test '" + EscapeName(name.text) + "'", name);
+    if (!IsOperator(":") && !IsOperator("]") && !IsOperator(",")) {
+      SLM_ASSIGN(slice.second, Expression());
     }
-    std::vector<uint32_t> operands{Intern(name.text), receiver};
-    if (SkipOperator("(")) {
-      SLM_TRY(Arguments(&operands));
-    } else {
-      if (StartsTestArgument()) {
-        SLM_ASSIGN(uint32_t argument, Primary());
-        SLM_ASSIGN(argument, Postfix(argument));
-        operands.push_back(argument);
+    if (SkipOperator(":") && !IsOperator("]") && !IsOperator(",")) {
+      SLM_ASSIGN(slice.third, Expression());
+    }
+    return Add(std::move(slice));
+  }
+
+  Status Arguments(AstNode* node) {
+    const Token at = Peek();
+    SLM_TRY(Expect("("));
+    const auto invalid = [&at] {
+      return Refuse(ErrorCode::kTplSyntax, "invalid syntax for function call expression", at);
+    };
+    bool needs_comma = false;
+    while (!IsOperator(")")) {
+      if (needs_comma) {
+        SLM_TRY(Expect(","));
+        if (IsOperator(")")) break;
       }
-      operands.push_back(kNoNode);
+      if (IsOperator("*")) {
+        if (node->second != kNoAst || node->third != kNoAst) return invalid();
+        Next();
+        SLM_ASSIGN(node->second, Expression());
+      } else if (IsOperator("**")) {
+        if (node->third != kNoAst) return invalid();
+        Next();
+        SLM_ASSIGN(node->third, Expression());
+      } else if (Peek().kind == TokenKind::kName && Peek(1).kind == TokenKind::kOperator &&
+                 Peek(1).text == "=") {
+        if (node->third != kNoAst) return invalid();
+        const std::string name = Next().text;
+        Next();
+        if (std::find(node->names.begin(), node->names.end(), name) != node->names.end())
+          return Refuse(ErrorCode::kTplSyntax, "keyword argument repeated: " + name, at);
+        SLM_ASSIGN(const uint32_t value, Expression());
+        node->names.push_back(name);
+        node->others.push_back(value);
+      } else {
+        if (node->second != kNoAst || node->third != kNoAst || !node->names.empty()) return invalid();
+        SLM_ASSIGN(const uint32_t value, Expression());
+        node->items.push_back(value);
+      }
+      needs_comma = true;
     }
-    const uint32_t test = Emit(Op::kTest, std::move(operands), name.line);
-    return negated ? Emit(Op::kNot, {test}, name.line) : test;
+    return Expect(")");
+  }
+
+  Result<uint32_t> Call(uint32_t callee) {
+    AstNode node = Make(AstKind::kCall, Peek());
+    node.first = callee;
+    SLM_TRY(Arguments(&node));
+    return Add(std::move(node));
+  }
+
+  Result<std::string> DottedName() {
+    SLM_ASSIGN(std::string name, AnyName());
+    while (SkipOperator(".")) {
+      SLM_ASSIGN(const std::string part, AnyName());
+      name += "." + part;
+    }
+    return name;
+  }
+
+  // `inline_first`: the first filter has no bar before it (the statement `filter`). kNoAst if there is none.
+  Result<uint32_t> Filters(uint32_t value, bool inline_first) {
+    while (inline_first || IsOperator("|")) {
+      SLM_TRY(CheckNesting());
+      if (!inline_first) Next();
+      inline_first = false;
+      AstNode node = Make(AstKind::kFilter, Peek());
+      node.first = value;
+      SLM_ASSIGN(node.text, DottedName());
+      if (IsOperator("(")) SLM_TRY(Arguments(&node));
+      value = Add(std::move(node));
+    }
+    return value;
+  }
+
+  Result<uint32_t> Test(uint32_t value) {
+    const Token at = Next();
+    const bool negated = SkipName("not");
+    AstNode node = Make(AstKind::kTest, Peek());
+    node.first = value;
+    SLM_ASSIGN(node.text, DottedName());
+    if (IsOperator("(")) {
+      SLM_TRY(Arguments(&node));
+    } else if (StartsTestArgument()) {
+      if (IsName("is")) return Refuse(ErrorCode::kTplSyntax, "tests cannot be chained with 'is'", Peek());
+      const Nesting nesting(&nesting_);
+      SLM_TRY(CheckNesting());
+      SLM_ASSIGN(uint32_t argument, Primary(/*with_namespace=*/false));
+      SLM_ASSIGN(argument, Postfix(argument));
+      node.items.push_back(argument);
+    }
+    const uint32_t test = Add(std::move(node));
+    return negated ? Unary("not", test, at) : test;
   }
 
   bool StartsTestArgument() const {
     const Token& token = Peek();
-    if (token.kind == TokenKind::kName) {
-      return token.text != "else" && token.text != "or" && token.text != "and" && token.text != "is" &&
-             token.text != "if" && token.text != "in" && token.text != "not";
-    }
+    if (token.kind == TokenKind::kName) return !IsAnyName({"else", "or", "and"});
     return token.kind == TokenKind::kString || token.kind == TokenKind::kInteger ||
-           token.kind == TokenKind::kFloat ||
-           (token.kind == TokenKind::kOperator && (token.text == "[" || token.text == "{"));
-  }
-
-  // Records that a string may decide control flow: `literal in value`, value.startswith(literal) ...
-  // The list is conservative: whether `value` is content is known only when rendering.
-  void NotePredicate(const std::string& construct, uint32_t literal, uint32_t value, uint32_t line) {
-    static const std::set<std::string_view> kDeciding = {"in", "startswith", "endswith", "split"};
-    if (!kDeciding.contains(construct)) return;
-    const Op receiver = program_.nodes[value].op;
-    if (receiver == Op::kList || receiver == Op::kTuple || receiver == Op::kDict) return;
-    const ProgramNode& node = program_.nodes[literal];
-    const std::string text = node.op == Op::kString ? program_.strings[node.operands[0]] : std::string();
-    program_.content_predicates.push_back({construct, text, line});
+           token.kind == TokenKind::kFloat || IsOperator("[") || IsOperator("{");
   }
 
   std::vector<Token> tokens_;
   size_t position_ = 0;
-  Program program_;
-  std::map<std::string, uint32_t> strings_;
-  std::vector<std::set<std::string>> scopes_;
-  std::set<std::string> free_names_;
+  Ast ast_;
   uint32_t nesting_ = 0;
-  uint32_t loops_ = 0;
+  uint32_t deepest_ = 0;
 };
 
 }  // namespace
 
-Result<Program> ParseTemplate(std::string_view source) {
+Result<Ast> ParseTemplate(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
     return Fail(MakeError(ErrorCode::kTplBound, "a template of more than 1 MiB").At(kMaxSourceBytes));
   }
   SLM_ASSIGN(std::vector<Token> tokens, Tokenize(source));
-  SLM_ASSIGN(Program program, Parser(std::move(tokens)).Run());
-  // Chains of operators nest in the IR though not in the source: `1+1+1+...`.
-  if (!IsWellFormed(program)) {
-    return Fail(
-        MakeError(ErrorCode::kTplBound, "a chain of operators, filters or conditions that nests too deep"));
-  }
-  program.source_sha256 = Sha256Of(AsBytes(source));
-  return program;
+  return Parser(std::move(tokens)).Run();
 }
 
 }  // namespace slm::chat

@@ -8,156 +8,270 @@
 namespace slm::chat {
 namespace {
 
-constexpr std::string_view kSchema = "slm.template-ir.v1";
-constexpr uint32_t kMaxDepth = 200;
+constexpr std::string_view kSchema = "slm.template-ir.v2";
+constexpr uint32_t kMaxDepth = 250;
+constexpr uint32_t kMaxSlots = 1u << 16;
+constexpr size_t kMaxNodes = 1u << 20;
 
-// Shape of an operation's operands: one letter each, as in the comments of Op; a last '*' repeats
-// the letter before it, "call" operands are checked on their own.
+// Operands of an operation, one letter each, as in the comments of Op: "hw" is a variable outward, a
+// part in parentheses repeats, "c" is the end of a call.
 std::optional<std::string_view> Shape(uint64_t op) {
   switch (static_cast<Op>(op)) {
     case Op::kText:
     case Op::kString:
     case Op::kInteger:
     case Op::kFloat:
-    case Op::kName:
       return "s";
     case Op::kOutput:
     case Op::kNot:
     case Op::kNegate:
-      return "n";
+    case Op::kPositive:
+    case Op::kGeneration:
+      return "x";
     case Op::kSequence:
-    case Op::kList:
-    case Op::kTuple:
-    case Op::kConcat:
-    case Op::kDict:
-      return "n*";
+      return "(t)";
     case Op::kIf:
-    case Op::kConditional:
-      return "nn?";
+      return "if";
     case Op::kFor:
-      return "n?n?s*";
-    case Op::kSetName:
-      return "sn";
-    case Op::kSetAttr:
-      return "ssn";
+      return "VaXFtTTu";
+    case Op::kSet:
+      return "ax";
+    case Op::kSetBlock:
+      return "atX";
     case Op::kBreak:
     case Op::kContinue:
     case Op::kTrue:
     case Op::kFalse:
     case Op::kNone:
+    case Op::kCaptured:
       return "";
-    case Op::kAttr:
-      return "ns";
+    case Op::kResolve:
+      return "vs";
+    case Op::kAlias:
+      return "vhw";
+    case Op::kClear:
+      return "(v)";
+    case Op::kDefault:
+      return "vsX";
+    case Op::kFilterBlock:
+      return "tx";
+    case Op::kCallBlock:
     case Op::kItem:
     case Op::kAnd:
     case Op::kOr:
-    case Op::kAdd:
-    case Op::kSubtract:
-    case Op::kMultiply:
-    case Op::kModulo:
-    case Op::kEqual:
-    case Op::kNotEqual:
-    case Op::kLess:
-    case Op::kLessEqual:
-    case Op::kGreater:
-    case Op::kGreaterEqual:
-    case Op::kIn:
-    case Op::kNotIn:
-      return "nn";
+      return "xx";
+    case Op::kRecursive:
+      return "xl";
+    case Op::kTargetName:
+      return "vS";
+    case Op::kTargetAttribute:
+      return "hwss";
+    case Op::kTargetTuple:
+      return "(a)";
+    case Op::kUnit:
+      return "ut";
+    case Op::kFilterUnit:
+      return "utax";
+    case Op::kLoad:
+      return "hws";
+    case Op::kList:
+    case Op::kTuple:
+    case Op::kConcat:
+      return "(x)";
+    case Op::kDict:
+      return "(xx)";
+    case Op::kAttribute:
+      return "xs";
     case Op::kSlice:
-      return "n???";
+      return "xXXXu";
+    case Op::kConditional:
+      return "xxX";
+    case Op::kBinary:
+      return "uxx";
+    case Op::kCompare:
+      return "x(ux)";
     case Op::kFilter:
     case Op::kTest:
-    case Op::kMethod:
-    case Op::kFunction:
-      return "call";
+      return "sxc";
+    case Op::kCall:
+      return "xc";
+    case Op::kMacro:
+      return "SluVVV(sv)";
+    case Op::kRaise:
+      return "ss";
   }
   return std::nullopt;
 }
 
-bool IsStatement(Op op) {
-  return op <= Op::kContinue;
-}
+enum class Category : uint8_t { kStatement, kTarget, kUnit, kFilterUnit, kExpression };
 
-// Whether operand number `i` of `op` must be a statement; all other nodes are expressions.
-bool WantsStatement(Op op, size_t i) {
-  switch (op) {
-    case Op::kSequence:
-      return true;
-    case Op::kIf:
-      return i == 1 || i == 2;
-    case Op::kFor:
-      return i == 2 || i == 3;
-    default:
-      return false;
-  }
+Category CategoryOf(Op op) {
+  if (op == Op::kUnit) return Category::kUnit;
+  if (op == Op::kFilterUnit) return Category::kFilterUnit;
+  if (op < Op::kTargetName) return Category::kStatement;
+  return op < Op::kUnit ? Category::kTarget : Category::kExpression;
 }
 
 class Checker {
  public:
-  explicit Checker(const Program& program) : program_(program), depth_(program.nodes.size(), 1) {}
+  explicit Checker(const Program& program) : program_(program), used_(program.nodes.size(), false) {}
 
   bool Check() {
-    if (program_.nodes.empty() || program_.root >= program_.nodes.size()) return false;
-    if (!IsStatement(program_.nodes[program_.root].op)) return false;
-    for (size_t i = 0; i < program_.nodes.size(); ++i) {
-      if (!CheckNode(static_cast<uint32_t>(i))) return false;
-    }
-    return true;
+    if (program_.root >= program_.nodes.size() || program_.nodes.size() > kMaxNodes) return false;
+    if (!Visit(program_.root, UINT32_MAX, Category::kUnit)) return false;
+    return n_used_ == program_.nodes.size();
   }
 
  private:
-  bool String(uint32_t operand) const { return operand < program_.strings.size(); }
-  bool Child(uint32_t index, uint32_t operand, bool statement = false) {
-    if (operand >= index || IsStatement(program_.nodes[operand].op) != statement) return false;
-    depth_[index] = std::max(depth_[index], depth_[operand] + 1);
-    return depth_[index] <= kMaxDepth;
-  }
-  bool Operand(char kind, uint32_t index, size_t i) {
-    const uint32_t operand = program_.nodes[index].operands[i];
-    if (kind == 's') return String(operand);
-    const bool statement = WantsStatement(program_.nodes[index].op, i);
-    return (kind == '?' && operand == kNoNode) || Child(index, operand, statement);
-  }
-
-  bool CheckCall(const ProgramNode& node, uint32_t index) {
-    size_t position = 0;
-    if (node.operands.empty() || !String(node.operands[position++])) return false;
-    if (node.op != Op::kFunction &&
-        (position >= node.operands.size() || !Child(index, node.operands[position++]))) {
-      return false;
-    }
-    while (position < node.operands.size() && node.operands[position] != kNoNode) {
-      if (!Child(index, node.operands[position++])) return false;
-    }
-    if (position >= node.operands.size()) return false;
-    ++position;
-    if ((node.operands.size() - position) % 2 != 0) return false;
-    for (; position < node.operands.size(); position += 2) {
-      if (!String(node.operands[position]) || !Child(index, node.operands[position + 1])) return false;
-    }
-    return true;
-  }
-
-  bool CheckNode(uint32_t index) {
+  bool Visit(uint32_t index, uint32_t user, Category wanted) {
+    if (index >= program_.nodes.size() || index >= user || used_[index] || depth_ >= kMaxDepth) return false;
     const ProgramNode& node = program_.nodes[index];
+    if (CategoryOf(node.op) != wanted) return false;
+    used_[index] = true;
+    ++n_used_;
+    ++depth_;
+    const bool is_unit = wanted == Category::kUnit || wanted == Category::kFilterUnit;
+    if (is_unit) {
+      if (node.operands.empty() || node.operands[0] > kMaxSlots) return false;
+      units_.push_back(node.operands[0]);
+    }
+    const bool good = Operands(node, index);
+    if (is_unit) units_.pop_back();
+    --depth_;
+    return good;
+  }
+
+  bool Operands(const ProgramNode& node, uint32_t index) {
     const auto shape = Shape(static_cast<uint64_t>(node.op));
     if (!shape) return false;
-    if (*shape == "call") return CheckCall(node, index);
-    const bool repeats = shape->ends_with('*');
-    const size_t fixed = repeats ? shape->size() - 2 : shape->size();
-    if (node.operands.size() < fixed || (!repeats && node.operands.size() != fixed)) return false;
-    if (node.op == Op::kFor && node.operands.size() == fixed) return false;
-    if (node.op == Op::kDict && node.operands.size() % 2 != 0) return false;
-    for (size_t i = 0; i < node.operands.size(); ++i) {
-      const char kind = i < fixed ? (*shape)[i] : (*shape)[shape->size() - 2];
-      if (!Operand(kind, index, i)) return false;
+    node_ = &node;
+    position_ = 0;
+    if (*shape == "if") return If(node, index);
+    if (node.op == Op::kFor && node.operands.size() != 8) return false;
+    const size_t repeat = shape->find('(');
+    const std::string_view fixed = shape->substr(0, repeat);
+    if (!Letters(node, index, fixed)) return false;
+    if (repeat != std::string_view::npos) {
+      const std::string_view part = shape->substr(repeat + 1, shape->size() - repeat - 2);
+      const bool needs_one = node.op == Op::kCompare;
+      if (needs_one && position_ >= node.operands.size()) return false;
+      while (position_ < node.operands.size()) {
+        if (!(node.op == Op::kMacro ? Parameter(node) : Letters(node, index, part))) return false;
+      }
+    }
+    return position_ == node.operands.size() && Numbers(node);
+  }
+
+  // Bounds of the plain numbers among the operands.
+  static bool Numbers(const ProgramNode& node) {
+    if (node.op == Op::kFor) return node.operands[7] <= 1;
+    if (node.op == Op::kBinary) return node.operands[0] <= 6;
+    if (node.op == Op::kSlice) return node.operands[4] <= 1;
+    if (node.op == Op::kMacro) return node.operands[2] <= 7;
+    if (node.op != Op::kCompare) return true;
+    for (size_t i = 1; i < node.operands.size(); i += 2) {
+      if (node.operands[i] > static_cast<uint32_t>(Comparison::kNotIn)) return false;
     }
     return true;
+  }
+
+  bool If(const ProgramNode& node, uint32_t index) {
+    if (node.operands.size() < 3 || node.operands.size() % 2 == 0) return false;
+    while (position_ + 1 < node.operands.size()) {
+      if (!Letters(node, index, "xt")) return false;
+    }
+    return Letters(node, index, "T");
+  }
+
+  // A parameter's name and its slot in the macro's own unit.
+  bool Parameter(const ProgramNode& node) {
+    if (position_ + 1 >= node.operands.size() || node.operands[position_] >= program_.strings.size())
+      return false;
+    const bool good = InUnit(node, node.operands[position_ + 1]);
+    position_ += 2;
+    return good;
+  }
+  bool InUnit(const ProgramNode& macro, uint32_t slot) const {
+    return slot < program_.nodes[macro.operands[1]].operands[0];
+  }
+
+  bool Letters(const ProgramNode& node, uint32_t index, std::string_view letters) {
+    for (size_t i = 0; i < letters.size(); ++i) {
+      const char letter = letters[i];
+      if (letter == 'c') {
+        if (!CallEnd(node, index)) return false;
+        continue;
+      }
+      if (position_ >= node.operands.size()) return false;
+      const uint32_t operand = node.operands[position_++];
+      if (letter >= 'A' && letter <= 'Z' && operand == kNoNode) continue;
+      if (!One(node, index, letter, operand)) return false;
+    }
+    return true;
+  }
+
+  bool One(const ProgramNode& node, uint32_t index, char letter, uint32_t operand) {
+    switch (letter) {
+      case 's':
+      case 'S':
+        return operand < program_.strings.size();
+      case 'v':
+        return !units_.empty() && operand < units_.back();
+      case 'V':  // of kFor: the running unit; of kMacro: the macro's own
+        return node.op == Op::kMacro ? InUnit(node, operand) : !units_.empty() && operand < units_.back();
+      case 'h':
+        hops_ = operand;
+        return operand < units_.size();
+      case 'w':
+        return operand < units_[units_.size() - 1 - hops_];
+      case 'u':
+        return operand != kNoNode;
+      default:
+        return Child(index, letter, operand);
+    }
+  }
+
+  bool Child(uint32_t index, char letter, uint32_t operand) {
+    Category wanted = Category::kExpression;
+    if (letter == 't' || letter == 'T') wanted = Category::kStatement;
+    if (letter == 'a') wanted = Category::kTarget;
+    if (letter == 'l') wanted = Category::kUnit;
+    if (letter == 'f' || letter == 'F') wanted = Category::kFilterUnit;
+    // A filter unit of a recursive loop belongs to the unit around the loop's own.
+    const bool outer = wanted == Category::kFilterUnit && program_.nodes[index].operands[7] == 1;
+    if (outer && units_.size() < 2) return false;
+    uint32_t held = 0;
+    if (outer) {
+      held = units_.back();
+      units_.pop_back();
+    }
+    const size_t position = position_;
+    const bool good = Visit(operand, index, wanted);
+    position_ = position;
+    if (outer) units_.push_back(held);
+    return good;
+  }
+
+  bool CallEnd(const ProgramNode& node, uint32_t index) {
+    for (const std::string_view part : {std::string_view("x"), std::string_view("sx")}) {
+      if (position_ >= node.operands.size()) return false;
+      const uint32_t n = node.operands[position_++];
+      if (n > node.operands.size()) return false;
+      for (uint32_t i = 0; i < n; ++i) {
+        if (!Letters(node, index, part)) return false;
+      }
+    }
+    return Letters(node, index, "XX");
   }
 
   const Program& program_;
-  std::vector<uint32_t> depth_;
+  std::vector<bool> used_;
+  size_t n_used_ = 0;
+  std::vector<uint32_t> units_;  // slots of each unit around
+  const ProgramNode* node_ = nullptr;
+  size_t position_ = 0;
+  uint32_t hops_ = 0;
+  uint32_t depth_ = 0;
 };
 
 Result<std::vector<std::string>> Texts(const cbor::Array& array) {
@@ -196,6 +310,52 @@ Result<ProgramNode> LoadNode(const cbor::Value& value) {
   return node;
 }
 
+Result<Budgets> LoadBudgets(const cbor::Map& map) {
+  cbor::Reader reader(map, "budgets");
+  Budgets budgets;
+  SLM_ASSIGN(budgets.max_steps, reader.Uint("max_steps"));
+  SLM_ASSIGN(budgets.max_depth, reader.Uint("max_depth"));
+  SLM_ASSIGN(budgets.max_calls, reader.Uint("max_calls"));
+  SLM_ASSIGN(budgets.max_output_bytes, reader.Uint("max_output_bytes"));
+  SLM_ASSIGN(budgets.max_heap_bytes, reader.Uint("max_heap_bytes"));
+  SLM_TRY(reader.Finish());
+  // A file may ask for less than this version's limits, never for more.
+  const Budgets most;
+  if (budgets.max_steps > most.max_steps || budgets.max_depth > most.max_depth ||
+      budgets.max_calls > most.max_calls || budgets.max_output_bytes > most.max_output_bytes ||
+      budgets.max_heap_bytes > most.max_heap_bytes) {
+    return Fail(ErrorCode::kTplIr, "a budget beyond the limits of this version");
+  }
+  return budgets;
+}
+
+Result<InputSpec> LoadInput(const cbor::Value& value) {
+  if (value.AsMap() == nullptr) return Fail(ErrorCode::kTplIr, "an input is not a map");
+  cbor::Reader row(*value.AsMap(), "inputs");
+  InputSpec input;
+  SLM_ASSIGN(input.name, row.Text("name"));
+  SLM_ASSIGN(const uint64_t flags, row.Uint("flags"));
+  if (flags > 7) return Fail(ErrorCode::kTplIr, "unknown flags of an input");
+  input.tests_defined = (flags & 1) != 0;
+  input.tests_none = (flags & 2) != 0;
+  input.assigned = (flags & 4) != 0;
+  SLM_TRY(row.Finish());
+  return input;
+}
+
+Result<ContentPredicate> LoadPredicate(const cbor::Value& value) {
+  if (value.AsMap() == nullptr) return Fail(ErrorCode::kTplIr, "a content predicate is not a map");
+  cbor::Reader row(*value.AsMap(), "content_predicates");
+  ContentPredicate predicate;
+  SLM_ASSIGN(predicate.construct, row.Text("construct"));
+  SLM_ASSIGN(predicate.literal, row.Text("literal"));
+  SLM_ASSIGN(const uint64_t line, row.Uint("line"));
+  if (line > UINT32_MAX) return Fail(ErrorCode::kTplIr, "a line out of range");
+  predicate.line = static_cast<uint32_t>(line);
+  SLM_TRY(row.Finish());
+  return predicate;
+}
+
 Result<Program> FromMap(const cbor::Map& map) {
   cbor::Reader reader(map);
   Program program;
@@ -203,15 +363,18 @@ Result<Program> FromMap(const cbor::Map& map) {
   if (schema != kSchema) return Fail(ErrorCode::kTplIr, "template IR of another version: " + schema);
   SLM_ASSIGN(program.source_sha256, reader.Hash("source_sha256"));
   SLM_ASSIGN(const cbor::Map* limits, reader.MapOf("budgets"));
-  cbor::Reader limit_reader(*limits, "budgets");
-  SLM_ASSIGN(program.budgets.max_steps, limit_reader.Uint("max_steps"));
-  SLM_ASSIGN(program.budgets.max_output_bytes, limit_reader.Uint("max_output_bytes"));
-  SLM_ASSIGN(program.budgets.max_string_bytes, limit_reader.Uint("max_string_bytes"));
-  SLM_TRY(limit_reader.Finish());
+  SLM_ASSIGN(program.budgets, LoadBudgets(*limits));
   SLM_ASSIGN(const cbor::Array* strings, reader.ArrayOf("strings"));
   SLM_ASSIGN(program.strings, Texts(*strings));
   SLM_ASSIGN(const cbor::Array* inputs, reader.ArrayOf("inputs"));
-  SLM_ASSIGN(program.inputs, Texts(*inputs));
+  for (const cbor::Value& value : *inputs) {
+    SLM_ASSIGN(InputSpec input, LoadInput(value));
+    if (!program.inputs.empty() && program.inputs.back().name >= input.name)
+      return Fail(ErrorCode::kTplIr, "inputs out of order");
+    program.inputs.push_back(std::move(input));
+  }
+  SLM_ASSIGN(const cbor::Array* emits, reader.ArrayOf("emits"));
+  SLM_ASSIGN(program.emits, Texts(*emits));
   SLM_ASSIGN(const cbor::Array* nodes, reader.ArrayOf("nodes"));
   for (const cbor::Value& value : *nodes) {
     SLM_ASSIGN(ProgramNode node, LoadNode(value));
@@ -222,14 +385,7 @@ Result<Program> FromMap(const cbor::Map& map) {
   program.root = static_cast<uint32_t>(root);
   SLM_ASSIGN(const cbor::Array* predicates, reader.ArrayOf("content_predicates"));
   for (const cbor::Value& value : *predicates) {
-    if (value.AsMap() == nullptr) return Fail(ErrorCode::kTplIr, "a content predicate is not a map");
-    cbor::Reader row(*value.AsMap(), "content_predicates");
-    ContentPredicate predicate;
-    SLM_ASSIGN(predicate.construct, row.Text("construct"));
-    SLM_ASSIGN(predicate.literal, row.Text("literal"));
-    SLM_ASSIGN(const uint64_t line, row.Uint("line"));
-    predicate.line = static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX));
-    SLM_TRY(row.Finish());
+    SLM_ASSIGN(ContentPredicate predicate, LoadPredicate(value));
     program.content_predicates.push_back(std::move(predicate));
   }
   SLM_TRY(reader.Finish());
@@ -254,14 +410,23 @@ Bytes SerializeProgram(const Program& program) {
     predicates.emplace_back(cbor::Map{
         {"construct", predicate.construct}, {"literal", predicate.literal}, {"line", predicate.line}});
   }
+  cbor::Array inputs;
+  for (const InputSpec& input : program.inputs) {
+    const uint64_t flags =
+        (input.tests_defined ? 1u : 0u) | (input.tests_none ? 2u : 0u) | (input.assigned ? 4u : 0u);
+    inputs.emplace_back(cbor::Map{{"name", input.name}, {"flags", flags}});
+  }
   return cbor::Encode(cbor::Map{
       {"schema", kSchema},
       {"source_sha256", program.source_sha256},
       {"budgets", cbor::Map{{"max_steps", program.budgets.max_steps},
+                            {"max_depth", program.budgets.max_depth},
+                            {"max_calls", program.budgets.max_calls},
                             {"max_output_bytes", program.budgets.max_output_bytes},
-                            {"max_string_bytes", program.budgets.max_string_bytes}}},
+                            {"max_heap_bytes", program.budgets.max_heap_bytes}}},
       {"strings", TextArray(program.strings)},
-      {"inputs", TextArray(program.inputs)},
+      {"inputs", std::move(inputs)},
+      {"emits", TextArray(program.emits)},
       {"nodes", std::move(nodes)},
       {"root", program.root},
       {"content_predicates", std::move(predicates)},

@@ -3,16 +3,19 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "chat/compiler.h"
 #include "chat/interpreter.h"
+#include "chat/number.h"
 #include "chat/parser.h"
+#include "codec/sha256.h"
 
 namespace slm::chat {
 namespace {
 
-// Turns a JSON context into values that know their owner.
+// Turns a JSON context into values that know their owner. Strings stay where the document has them.
 class ContextLoader {
  public:
-  ContextLoader() : owners_{"template"} {}
+  explicit ContextLoader(Heap& heap) : heap_(heap), owners_{"template"} {}
 
   Owner Add(const std::string& name) {
     owners_.push_back(name);
@@ -26,6 +29,21 @@ class ContextLoader {
   }
 
  private:
+  Result<Value> LoadNumber(const json::Value& value, Owner owner) {
+    const auto refuse = [&value](const char* what) {
+      return Fail(MakeError(ErrorCode::kTplInput, what).At(value.byte_offset()).Field(value.Path()));
+    };
+    const std::string_view text = value.number_text();
+    if (text.find_first_of(".eE") == std::string_view::npos) {
+      if (text.size() > 4'300) return refuse("an integer of more than 4300 digits");
+      Value integer = *ParseInteger(heap_, text);
+      integer.set_owner(owner);
+      return integer;
+    }
+    if (const auto number = value.AsDouble()) return Value::Float(*number, owner);
+    return refuse("a number out of range");
+  }
+
   Result<Value> LoadOwned(const json::Value& value, const std::string& path, bool splits, Owner owner) {
     switch (value.kind()) {
       case json::Kind::kNull:
@@ -34,58 +52,49 @@ class ContextLoader {
       case json::Kind::kFalse:
         return Value::Bool(value.boolean(), owner);
       case json::Kind::kString:
-        return Value::String(value.string(), owner);
-      case json::Kind::kNumber: {
-        if (value.is_integer_text() || value.number_text() == "-0") {
-          if (const auto integer = value.AsInt()) return Value::Integer(*integer, owner);
-          if (value.number_text() == "-0") return Value::Integer(0, owner);
-          return Fail(MakeError(ErrorCode::kUnsupported, "an integer beyond 64 bits in a context")
-                          .At(value.byte_offset())
-                          .Field(value.Path()));
-        }
-        if (const auto number = value.AsDouble()) return Value::Float(*number, owner);
-        return Fail(MakeError(ErrorCode::kTplInput, "a number out of range")
-                        .At(value.byte_offset())
-                        .Field(value.Path()));
-      }
+        return heap_.Borrow(value.string(), owner);
+      case json::Kind::kNumber:
+        return LoadNumber(value, owner);
       case json::Kind::kArray: {
-        ValueList items;
+        std::vector<Value> items;
         size_t i = 0;
         for (const json::Value item : value.children()) {
-          const std::string item_path = path + "[" + std::to_string(i++) + "]";
+          const std::string item_path = splits ? path + "[" + std::to_string(i++) + "]" : std::string();
           SLM_ASSIGN(Value loaded,
                      splits ? Load(item, item_path, splits) : LoadOwned(item, path, false, owner));
-          items.push_back(std::move(loaded));
+          items.push_back(loaded);
         }
-        return Value::List(std::move(items), owner);
+        return heap_.List(items, owner);
       }
       case json::Kind::kObject: {
-        Dict dict;
+        std::vector<DictEntry> entries;
         for (const json::Value member : value.children()) {
-          const std::string key(member.key());
-          SLM_ASSIGN(Value loaded,
-                     splits ? Load(member, path + "." + key, splits) : LoadOwned(member, path, false, owner));
-          dict.members.emplace_back(OwnedText(key, owner), std::move(loaded));
+          const std::string_view key = member.key();
+          SLM_ASSIGN(Value loaded, splits ? Load(member, path + "." + std::string(key), splits)
+                                          : LoadOwned(member, path, false, owner));
+          entries.push_back({heap_.Borrow(key, owner), loaded});
         }
-        return Value::FromDict(std::move(dict), owner);
+        return heap_.Dict(entries, owner);
       }
     }
-    return Value();
+    return Value::None(owner);
   }
 
+  Heap& heap_;
   std::vector<std::string> owners_;
 };
 
 // Tools and documents are owners as wholes: tools[0]; a message's fields by path.
-Result<Value> LoadVariable(ContextLoader& loader, const json::Value& value, const std::string& name) {
+Result<Value> LoadVariable(Heap& heap, ContextLoader& loader, const json::Value& value,
+                           const std::string& name) {
   if ((name == "tools" || name == "documents") && value.is_array()) {
-    ValueList items;
+    std::vector<Value> items;
     size_t i = 0;
     for (const json::Value item : value.children()) {
       SLM_ASSIGN(Value loaded, loader.Load(item, name + "[" + std::to_string(i++) + "]", false));
-      items.push_back(std::move(loaded));
+      items.push_back(loaded);
     }
-    return Value::List(std::move(items), loader.Add(name));
+    return heap.List(items, loader.Add(name));
   }
   return loader.Load(value, name, name == "messages");
 }
@@ -97,36 +106,36 @@ struct Input {
   std::string bos_text, eos_text;
 };
 
-Result<Input> BuildInput(ContextLoader& loader, const json::Value& context, const RenderOptions& options) {
+Result<Input> BuildInput(Heap& heap, ContextLoader& loader, const json::Value& context,
+                         const RenderOptions& options) {
   if (!context.is_object()) {
     return Fail(MakeError(ErrorCode::kTplInput, "a context is one JSON object").At(context.byte_offset()));
   }
   Input input;
-  const auto set = [&](const std::string& name, Value value) {
+  const auto set = [&](const std::string& name, const Value& value) {
     for (auto& [held, old] : input.variables) {
       if (held == name) {
-        old = std::move(value);
+        old = value;
         return;
       }
     }
-    input.variables.emplace_back(name, std::move(value));
+    input.variables.emplace_back(name, value);
   };
-  set("messages", Value::List({}));
+  set("messages", heap.List({}));
   set("tools", Value::None());
   set("documents", Value::None());
-  set("add_generation_prompt", Value::Bool(false));
   for (const auto& [name, text] : options.special_tokens) {
     const Owner owner = loader.Add("template");
     if (name == "bos_token") input.bos = owner, input.bos_text = text;
     if (name == "eos_token") input.eos = owner, input.eos_text = text;
-    set(name, Value::String(text, owner));
+    set(name, heap.Borrow(text, owner));
   }
   bool has_messages = false;
   for (const json::Value member : context.children()) {
     const std::string name(member.key());
     has_messages = has_messages || name == "messages";
-    SLM_ASSIGN(Value value, LoadVariable(loader, member, name));
-    set(name, std::move(value));
+    SLM_ASSIGN(Value value, LoadVariable(heap, loader, member, name));
+    set(name, value);
   }
   if (!has_messages) {
     return Fail(MakeError(ErrorCode::kTplInput, "a context needs \"messages\"")
@@ -136,16 +145,16 @@ Result<Input> BuildInput(ContextLoader& loader, const json::Value& context, cons
   return input;
 }
 
-bool Owns(const OwnedText& text, Owner owner) {
+bool Owns(const TextBuilder& text, Owner owner) {
   return std::any_of(text.segments().begin(), text.segments().end(),
-                     [owner](const OwnedText::Segment& segment) { return segment.owner == owner; });
+                     [owner](const Segment& segment) { return segment.owner == owner; });
 }
 
 // Whether the template itself wrote `literal` (not the content of a message).
-bool TemplateWrote(const OwnedText& text, const std::string& literal) {
+bool TemplateWrote(const TextBuilder& text, const std::string& literal) {
   if (literal.empty()) return false;
   size_t begin = 0;
-  for (const OwnedText::Segment& segment : text.segments()) {
+  for (const Segment& segment : text.segments()) {
     if (segment.owner == kTemplateOwner &&
         text.text().substr(begin, segment.end - begin).find(literal) != std::string::npos) {
       return true;
@@ -155,10 +164,10 @@ bool TemplateWrote(const OwnedText& text, const std::string& literal) {
   return false;
 }
 
-std::vector<Span> ToSpans(const OwnedText& text, const ContextLoader& loader) {
+std::vector<Span> ToSpans(const TextBuilder& text, const ContextLoader& loader) {
   std::vector<Span> spans;
   uint64_t begin = 0;
-  for (const OwnedText::Segment& segment : text.segments()) {
+  for (const Segment& segment : text.segments()) {
     const std::string& owner = loader.Name(segment.owner);
     if (!spans.empty() && spans.back().owner == owner) {
       spans.back().end = segment.end;
@@ -177,32 +186,39 @@ Result<Template> Template::Compile(std::string_view source) {
     return Fail(
         MakeError(ErrorCode::kUtf8, "template source is not well-formed UTF-8").At(fault->byte_offset));
   }
-  SLM_ASSIGN(Program program, ParseTemplate(source));
-  return Template(std::move(program));
+  SLM_ASSIGN(const Ast ast, ParseTemplate(source));
+  SLM_ASSIGN(Program program, CompileTemplate(ast));
+  program.source_sha256 = Sha256Of(AsBytes(source));
+  SLM_ASSIGN(auto executable, Executable::Make(std::move(program)));
+  return Template(std::move(executable));
 }
 
 Result<Template> Template::Load(ByteSpan ir) {
   SLM_ASSIGN(Program program, LoadProgram(ir));
-  return Template(std::move(program));
+  SLM_ASSIGN(auto executable, Executable::Make(std::move(program)));
+  return Template(std::move(executable));
 }
 
 Result<Rendered> Template::Render(const json::Value& context, const RenderOptions& options) const {
-  ContextLoader loader;
-  SLM_ASSIGN(Input input, BuildInput(loader, context, options));
-  const CallEnvironment environment{options.clock};
-  SLM_ASSIGN(const OwnedText text, Execute(program_, input.variables, environment));
+  Runtime runtime(program().budgets);
+  ContextLoader loader(runtime.heap());
+  SLM_ASSIGN(Input input, BuildInput(runtime.heap(), loader, context, options));
+  SLM_ASSIGN(Execution execution, Execute(*executable_, runtime, input.variables, options.clock));
+  const TextBuilder& text = execution.output;
 
   Rendered rendered;
   rendered.text = text.text();
   rendered.spans = ToSpans(text, loader);
+  rendered.generations = std::move(execution.generations);
   if (Owns(text, input.bos) || TemplateWrote(text, input.bos_text)) rendered.ownership.bos = "template";
   if (Owns(text, input.eos) || TemplateWrote(text, input.eos_text)) rendered.ownership.eos = "template";
   if (Owns(text, kTemplateOwner)) rendered.ownership.turn_separator = "template";
   for (auto& [name, value] : input.variables) {
-    if (name != "add_generation_prompt" || !value.Truth()) continue;
+    if (name != "add_generation_prompt" || !Truth(value)) continue;
     value = Value::Bool(false);
-    const auto without = Execute(program_, input.variables, environment);
-    if (!without || without->text() != text.text()) rendered.ownership.generation_prefix = "template";
+    Runtime again(program().budgets);
+    const auto without = Execute(*executable_, again, input.variables, options.clock);
+    if (!without || without->output.text() != text.text()) rendered.ownership.generation_prefix = "template";
     break;
   }
   return rendered;

@@ -6,6 +6,7 @@
 #define SLM_CHAT_TEMPLATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "chat/interpreter.h"
 #include "chat/program.h"
 #include "codec/json.h"
 
@@ -38,6 +40,8 @@ struct InsertionOwnership {
 struct Rendered {
   std::string text;         // UTF-8
   std::vector<Span> spans;  // in order, covering the text
+  // Byte ranges inside the statement `generation`: what an assistant said.
+  std::vector<std::pair<uint64_t, uint64_t>> generations;
   InsertionOwnership ownership;
 };
 
@@ -54,17 +58,17 @@ class Template {
   [[nodiscard]] static Result<Template> Compile(std::string_view source);
   // Errors: TPL-IR.
   [[nodiscard]] static Result<Template> Load(ByteSpan ir);
-  [[nodiscard]] Bytes Serialize() const { return SerializeProgram(program_); }
-  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] Bytes Serialize() const { return SerializeProgram(program()); }
+  [[nodiscard]] const Program& program() const { return executable_->program(); }
 
   // `context` is an object: messages, and whatever else the template declares. `tools` and
-  // `documents` that are absent are none; `add_generation_prompt` that is absent is false.
+  // `documents` that are absent are none; every other variable that is absent is undefined.
   // Errors: TPL-INPUT, TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, UNSUPPORTED.
   [[nodiscard]] Result<Rendered> Render(const json::Value& context, const RenderOptions& options) const;
 
  private:
-  explicit Template(Program program) : program_(std::move(program)) {}
-  Program program_;
+  explicit Template(std::shared_ptr<const Executable> executable) : executable_(std::move(executable)) {}
+  std::shared_ptr<const Executable> executable_;
 };
 
 }  // namespace slm::chat

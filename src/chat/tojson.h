@@ -3,14 +3,12 @@
 #ifndef SLM_CHAT_TOJSON_H_
 #define SLM_CHAT_TOJSON_H_
 
-#include "base/error.h"
-#include "chat/value.h"
+#include "chat/runtime.h"
 
 namespace slm::chat {
 
-struct CallArguments;
 // Positional order: ensure_ascii, indent, separators, sort_keys.
-[[nodiscard]] Result<Value> ToJsonFilter(const Value& value, const CallArguments& arguments);
+[[nodiscard]] Value ToJsonFilter(Runtime& runtime, const Value& value, const CallArguments& arguments);
 
 }  // namespace slm::chat
 

@@ -1,13 +1,15 @@
 #include "chat/value.h"
 
 #include <algorithm>
-#include <charconv>
+#include <bit>
 #include <cmath>
-#include <cstdio>
+
+#include "base/utf8.h"
+#include "chat/number.h"
 
 namespace slm::chat {
 
-void OwnedText::Append(std::string_view text, Owner owner) {
+void TextBuilder::Append(std::string_view text, Owner owner) {
   if (text.empty()) return;
   text_.append(text);
   if (!segments_.empty() && segments_.back().owner == owner) {
@@ -17,180 +19,403 @@ void OwnedText::Append(std::string_view text, Owner owner) {
   }
 }
 
-void OwnedText::AppendSlice(const OwnedText& other, size_t begin, size_t end) {
-  size_t from = 0;
-  for (const Segment& segment : other.segments_) {
-    const size_t low = std::max(from, begin);
-    const size_t high = std::min(segment.end, end);
-    if (low < high) Append(std::string_view(other.text_).substr(low, high - low), segment.owner);
-    from = segment.end;
+void TextBuilder::AppendScalar(char32_t scalar, Owner owner) {
+  std::string bytes;
+  AppendUtf8(&bytes, scalar);
+  Append(bytes, owner);
+}
+
+Owner Text::OwnerAt(uint64_t offset) const {
+  if (segments == nullptr) return owner;
+  for (uint32_t i = 0; i < n_segments; ++i) {
+    if (offset < segments[i].end) return segments[i].owner;
+  }
+  return segments[n_segments - 1].owner;
+}
+
+uint64_t Text::CountedScalars() const {
+  if (n_scalars < 0) {
+    int64_t n = 0;
+    for (uint64_t i = 0; i < size; ++i) n += (static_cast<unsigned char>(data[i]) & 0xc0) != 0x80 ? 1 : 0;
+    n_scalars = n;
+  }
+  return static_cast<uint64_t>(n_scalars);
+}
+
+Heap::~Heap() = default;
+
+void* Heap::AllocateChunk(size_t n_bytes) {
+  if (n_bytes > chunk_bytes_ / 4) {  // a block of its own; the open chunk stays in use
+    chunks_.push_back(std::make_unique_for_overwrite<char[]>(n_bytes));
+    return chunks_.back().get();
+  }
+  chunks_.push_back(std::make_unique_for_overwrite<char[]>(chunk_bytes_));
+  next_ = chunks_.back().get();
+  end_ = next_ + chunk_bytes_;
+  chunk_bytes_ = std::min<size_t>(chunk_bytes_ * 2, size_t{1} << 18);
+  char* result = next_;
+  next_ += n_bytes;
+  return result;
+}
+
+Value Heap::Borrow(std::string_view text, Owner owner) {
+  Text* object = New<Text>();
+  object->data = text.data();
+  object->size = text.size();
+  object->owner = owner;
+  return Value::Of(ValueKind::kString, object, owner);
+}
+
+Value Heap::String(std::string_view text, Owner owner) {
+  char* bytes = static_cast<char*>(Allocate(text.size()));
+  if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
+  return Borrow({bytes, text.size()}, owner);
+}
+
+Value Heap::String(const TextBuilder& builder) {
+  const std::vector<Segment>& segments = builder.segments();
+  if (segments.size() <= 1) {
+    return String(builder.text(), segments.empty() ? kTemplateOwner : segments[0].owner);
+  }
+  const Value result = String(builder.text(), segments[0].owner);
+  auto* kept = static_cast<Segment*>(Allocate(segments.size() * sizeof(Segment)));
+  std::copy(segments.begin(), segments.end(), kept);
+  result.text().segments = kept;
+  result.text().n_segments = static_cast<uint32_t>(segments.size());
+  return result;
+}
+
+Value Heap::Slice(const Value& text, uint64_t begin, uint64_t end) {
+  const Text& source = text.text();
+  if (begin == 0 && end == source.size) return text.WithFlag(false);
+  Value result = Borrow(source.view().substr(begin, end - begin), source.owner);
+  if (source.segments == nullptr || begin >= end) return result;
+  std::vector<Segment> segments;
+  ForEachSegment(source, begin, end, [&segments](std::string_view part, Owner owner) {
+    segments.push_back({(segments.empty() ? 0 : segments.back().end) + part.size(), owner});
+  });
+  const Text& made = result.text();
+  const_cast<Text&>(made).owner = segments[0].owner;
+  result.set_owner(segments[0].owner);
+  if (segments.size() > 1) {
+    auto* kept = static_cast<Segment*>(Allocate(segments.size() * sizeof(Segment)));
+    std::copy(segments.begin(), segments.end(), kept);
+    made.segments = kept;
+    made.n_segments = static_cast<uint32_t>(segments.size());
+  }
+  return result;
+}
+
+Value Heap::Concatenate(const Value& left, const Value& right) {
+  const Text& a = left.text();
+  const Text& b = right.text();
+  if (b.size == 0) return left.WithFlag(false);
+  if (a.size == 0) return right.WithFlag(false);
+  Text* object = New<Text>();
+  object->size = a.size + b.size;
+  object->left = &a;
+  object->right = &b;
+  object->owner = a.owner;
+  if (a.n_scalars >= 0 && b.n_scalars >= 0) object->n_scalars = a.n_scalars + b.n_scalars;
+  if (object->size <= 128) Flatten(*object);
+  return Value::Of(ValueKind::kString, object, left.owner());
+}
+
+void Heap::Flatten(const Text& text) {
+  if (text.data != nullptr || text.left == nullptr) return;
+  char* bytes = static_cast<char*>(Allocate(text.size));
+  std::vector<Segment> segments;
+  std::vector<const Text*> pending{&text};
+  uint64_t at = 0;
+  const auto own = [&segments](uint64_t end, Owner owner) {
+    if (!segments.empty() && segments.back().owner == owner) {
+      segments.back().end = end;
+    } else {
+      segments.push_back({end, owner});
+    }
+  };
+  while (!pending.empty()) {
+    const Text* part = pending.back();
+    pending.pop_back();
+    if (part->data == nullptr && part->left != nullptr) {
+      pending.push_back(part->right);
+      pending.push_back(part->left);
+      continue;
+    }
+    if (part->size == 0) continue;
+    std::memcpy(bytes + at, part->data, part->size);
+    if (part->segments == nullptr) {
+      own(at + part->size, part->owner);
+    } else {
+      for (uint32_t i = 0; i < part->n_segments; ++i)
+        own(at + part->segments[i].end, part->segments[i].owner);
+    }
+    at += part->size;
+  }
+  text.data = bytes;
+  text.left = nullptr;
+  text.right = nullptr;
+  const_cast<Text&>(text).owner = segments[0].owner;
+  if (segments.size() > 1) {
+    auto* kept = static_cast<Segment*>(Allocate(segments.size() * sizeof(Segment)));
+    std::copy(segments.begin(), segments.end(), kept);
+    text.segments = kept;
+    text.n_segments = static_cast<uint32_t>(segments.size());
   }
 }
 
-Owner OwnedText::OwnerAt(size_t offset) const {
-  for (const Segment& segment : segments_) {
-    if (offset < segment.end) return segment.owner;
+Value Heap::List(const Value* items, size_t n, Owner owner) {
+  auto* kept = static_cast<Value*>(Allocate(n * sizeof(Value)));
+  uint32_t depth = 1;
+  for (size_t i = 0; i < n; ++i) {
+    ::new (kept + i) Value(items[i]);
+    depth = std::max(depth, Depth(items[i]) + 1);
   }
-  return segments_.empty() ? kTemplateOwner : segments_.back().owner;
+  return Value::Of(ValueKind::kList, New<ListObject>(kept, n, depth), owner);
 }
 
-Value Value::Undefined(std::string_view message) {
-  Value value;
-  value.text_ = std::make_shared<const OwnedText>(message, kTemplateOwner);
-  return value;
-}
-Value Value::None(Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kNone;
-  value.owner_ = owner;
-  return value;
-}
-Value Value::Bool(bool truth, Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kBool;
-  value.integer_ = truth ? 1 : 0;
-  value.owner_ = owner;
-  return value;
-}
-Value Value::Integer(int64_t number, Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kInteger;
-  value.integer_ = number;
-  value.owner_ = owner;
-  return value;
-}
-Value Value::Float(double number, Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kFloat;
-  value.float_ = number;
-  value.owner_ = owner;
-  return value;
-}
-Value Value::String(OwnedText text) {
-  Value value;
-  value.kind_ = ValueKind::kString;
-  value.owner_ = text.OwnerAt(0);
-  value.text_ = std::make_shared<const OwnedText>(std::move(text));
-  return value;
-}
-Value Value::List(ValueList items, Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kList;
-  value.owner_ = owner;
-  for (const Value& item : items) value.depth_ = std::max(value.depth_, item.depth_ + 1);
-  value.list_ = std::make_shared<const ValueList>(std::move(items));
-  return value;
-}
-Value Value::Tuple(ValueList items) {
-  Value value = List(std::move(items));
-  value.kind_ = ValueKind::kTuple;
-  return value;
-}
-Value Value::Range(ValueList integers) {
-  Value value = List(std::move(integers));
-  value.kind_ = ValueKind::kRange;
-  return value;
-}
-Value Value::FromDict(Dict dict, Owner owner) {
-  Value value;
-  value.kind_ = ValueKind::kDict;
-  value.owner_ = owner;
-  for (const auto& member : dict.members) value.depth_ = std::max(value.depth_, member.second.depth_ + 1);
-  value.dict_ = std::make_shared<Dict>(std::move(dict));
-  return value;
-}
-Value Value::NewNamespace(Dict members) {
-  Value value = FromDict(std::move(members));
-  value.kind_ = ValueKind::kNamespace;
-  return value;
-}
-Value Value::Loop(std::shared_ptr<LoopState> loop) {
-  Value value;
-  value.kind_ = ValueKind::kLoop;
-  value.loop_ = std::move(loop);
-  return value;
+Value Heap::List(const std::vector<Value>& items, Owner owner) {
+  return List(items.data(), items.size(), owner);
 }
 
-const std::string& Value::undefined_message() const {
-  static const std::string kUnnamed;
-  return text_ == nullptr ? kUnnamed : text_->text();
+Value Heap::Tuple(const std::vector<Value>& items) {
+  return Value::Of(ValueKind::kTuple, List(items).address());
 }
 
-bool Value::Truth() const {
-  switch (kind_) {
+Value Heap::Dict(const std::vector<DictEntry>& entries, Owner owner) {
+  DictObject* dict = New<DictObject>();
+  auto* kept = static_cast<DictEntry*>(Allocate(entries.size() * sizeof(DictEntry)));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    ::new (kept + i) DictEntry(entries[i]);
+    dict->depth = std::max({dict->depth, Depth(entries[i].value) + 1, Depth(entries[i].key) + 1});
+  }
+  dict->entries = kept;
+  dict->size = entries.size();
+  if (entries.size() > 8) {
+    dict->n_slots = std::bit_ceil(static_cast<uint32_t>(entries.size()) * 2);
+    auto* index = static_cast<uint32_t*>(Allocate(dict->n_slots * sizeof(uint32_t)));
+    std::fill(index, index + dict->n_slots, 0u);
+    for (uint32_t i = 0; i < entries.size(); ++i) {
+      uint32_t slot = static_cast<uint32_t>(Hash(kept[i].key)) & (dict->n_slots - 1);
+      while (index[slot] != 0) slot = (slot + 1) & (dict->n_slots - 1);
+      index[slot] = i + 1;
+    }
+    dict->index = index;
+  }
+  return Value::Of(ValueKind::kDict, dict, owner);
+}
+
+Value Heap::Undefined(UndefinedInfo info) {
+  return Value::Of(ValueKind::kUndefined, New<UndefinedInfo>(info));
+}
+
+Value Heap::NewNamespace() {
+  namespaces_.push_back(std::make_unique<std::vector<std::pair<Value, Value>>>());
+  return Value::Of(ValueKind::kNamespace, New<NamespaceObject>(namespaces_.back().get()));
+}
+
+bool Truth(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kError:
+    case ValueKind::kMissing:
     case ValueKind::kUndefined:
     case ValueKind::kNone:
       return false;
     case ValueKind::kBool:
     case ValueKind::kInteger:
-      return integer_ != 0;
+      return value.integer() != 0;
     case ValueKind::kFloat:
-      return float_ != 0;
+      return value.real() != 0;
     case ValueKind::kString:
-      return !text_->text().empty();
+      return value.text().size != 0;
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kRange:
-      return !list_->empty();
+      return value.list().size != 0;
     case ValueKind::kDict:
-      return !dict_->members.empty();
-    case ValueKind::kNamespace:
-    case ValueKind::kLoop:
+    case ValueKind::kDictKeys:
+    case ValueKind::kDictValues:
+    case ValueKind::kDictItems:
+      return value.dict().size != 0;
+    case ValueKind::kRange:
+      return value.range().length != 0;
+    default:
       return true;
   }
-  return false;
 }
 
 namespace {
 
-// Exact comparison of an integer with a double, as Python does it.
-bool IntegerEqualsFloat(int64_t integer, double number) {
-  return number >= -9223372036854775808.0 && number < 9223372036854775808.0 && std::trunc(number) == number &&
-         static_cast<int64_t>(number) == integer;
+bool SameItems(const ListObject& a, const ListObject& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), Equal);
 }
 
-bool DictEquals(const Dict& a, const Dict& b) {
-  if (a.members.size() != b.members.size()) return false;
-  return std::all_of(a.members.begin(), a.members.end(), [&](const auto& member) {
-    const Value* other = b.Find(member.first.text());
-    return other != nullptr && member.second.Equals(*other);
+bool SameMembers(const DictObject& a, const DictObject& b) {
+  if (a.size != b.size) return false;
+  return std::all_of(a.begin(), a.end(), [&b](const DictEntry& entry) {
+    const Value* other = Find(b, entry.key);
+    return other != nullptr && Equal(entry.value, *other);
   });
+}
+
+bool SameRange(const RangeObject& a, const RangeObject& b) {
+  if (a.length != b.length || a.length == 0) return a.length == b.length;
+  return a.start == b.start && (a.length == 1 || a.step == b.step);
+}
+
+bool SameUndefined(const Value& a, const Value& b) {
+  return a.is_undefined() && b.is_undefined();
+}
+
+uint64_t Mix(uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  return value;
+}
+
+uint64_t HashBytes(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return Mix(hash);
 }
 
 }  // namespace
 
-bool Value::Equals(const Value& other) const {
-  if (is_integer() && other.is_integer()) return integer_ == other.integer_;
-  if (is_number() && other.is_number()) {
-    if (kind_ == other.kind_) return float_ == other.float_;
-    return kind_ == ValueKind::kFloat ? IntegerEqualsFloat(other.integer_, float_)
-                                      : IntegerEqualsFloat(integer_, other.float_);
+bool Equal(const Value& left, const Value& right) {
+  if (left.is_number() && right.is_number()) return CompareNumbers(left, right) == Ordering::kEqual;
+  if (left.kind() != right.kind()) {
+    // The views of keys and items compare as sets.
+    if ((left.kind() == ValueKind::kDictKeys || left.kind() == ValueKind::kDictItems) &&
+        (right.kind() == ValueKind::kDictKeys || right.kind() == ValueKind::kDictItems)) {
+      return left.dict().size == 0 && right.dict().size == 0;
+    }
+    return false;
   }
-  if (kind_ != other.kind_) return false;
-  switch (kind_) {
+  switch (left.kind()) {
     case ValueKind::kUndefined:
+      return SameUndefined(left, right);
     case ValueKind::kNone:
       return true;
     case ValueKind::kString:
-      return text_->text() == other.text_->text();
+      return left.view() == right.view();
     case ValueKind::kList:
     case ValueKind::kTuple:
-    case ValueKind::kRange:
-      return std::equal(list_->begin(), list_->end(), other.list_->begin(), other.list_->end(),
-                        [](const Value& a, const Value& b) { return a.Equals(b); });
+      return left.address() == right.address() || SameItems(left.list(), right.list());
     case ValueKind::kDict:
-      return DictEquals(*dict_, *other.dict_);
-    case ValueKind::kNamespace:
-      return dict_ == other.dict_;
-    case ValueKind::kLoop:
-      return loop_ == other.loop_;
+      return left.address() == right.address() || SameMembers(left.dict(), right.dict());
+    case ValueKind::kDictKeys: {
+      const DictObject& other = right.dict();
+      return left.dict().size == other.size &&
+             std::all_of(left.dict().begin(), left.dict().end(),
+                         [&other](const DictEntry& entry) { return Find(other, entry.key) != nullptr; });
+    }
+    case ValueKind::kDictItems:
+      return SameMembers(left.dict(), right.dict());
+    case ValueKind::kRange:
+      return SameRange(left.range(), right.range());
+    case ValueKind::kFunction:
+      return left.integer() == right.integer();
+    case ValueKind::kMethod:
+      return left.object<MethodObject>().id == right.object<MethodObject>().id &&
+             left.object<MethodObject>().receiver.address() ==
+                 right.object<MethodObject>().receiver.address();
     default:
-      return false;
+      return left.address() == right.address();
   }
 }
 
-std::string_view Value::TypeName() const {
-  switch (kind_) {
+uint64_t Hash(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kBool:
+    case ValueKind::kInteger:
+      return Mix(static_cast<uint64_t>(value.integer()));
+    case ValueKind::kFloat: {
+      const double number = value.real();
+      if (std::trunc(number) == number && number >= -9.2e18 && number <= 9.2e18) {
+        return Mix(static_cast<uint64_t>(static_cast<int64_t>(number)));
+      }
+      return std::isfinite(number) && std::trunc(number) == number ? 17
+                                                                   : Mix(std::bit_cast<uint64_t>(number));
+    }
+    case ValueKind::kBigInteger:
+      return 17;  // an integral double beyond 64 bits has the same
+    case ValueKind::kString:
+      return HashBytes(value.view());
+    case ValueKind::kTuple: {
+      uint64_t hash = 0x345678;
+      for (const Value& item : value.list()) hash = Mix(hash ^ Hash(item)) + 97531;
+      return hash;
+    }
+    case ValueKind::kNone:
+    case ValueKind::kUndefined:
+      return static_cast<uint64_t>(value.kind());
+    case ValueKind::kRange:
+      return Mix(static_cast<uint64_t>(value.range().length));
+    case ValueKind::kFunction:
+      return Mix(static_cast<uint64_t>(value.integer()) + 31);
+    case ValueKind::kMethod:
+      return Mix(value.object<MethodObject>().id);
+    default:
+      return Mix(reinterpret_cast<uintptr_t>(value.address()));
+  }
+}
+
+const char* FindUnhashable(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kList:
+      return "list";
+    case ValueKind::kDict:
+      return "dict";
+    case ValueKind::kDictKeys:
+      return "dict_keys";
+    case ValueKind::kDictItems:
+      return "dict_items";
+    case ValueKind::kTuple:
+      for (const Value& item : value.list()) {
+        if (const char* name = FindUnhashable(item)) return name;
+      }
+      return nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+const Value* Find(const DictObject& dict, std::string_view key) {
+  if (dict.index == nullptr) {
+    for (const DictEntry& entry : dict) {
+      if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+    }
+    return nullptr;
+  }
+  uint32_t slot = static_cast<uint32_t>(HashBytes(key)) & (dict.n_slots - 1);
+  for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
+    const DictEntry& entry = dict.entries[dict.index[slot] - 1];
+    if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+const Value* Find(const DictObject& dict, const Value& key) {
+  if (key.is_string()) return Find(dict, key.view());
+  if (dict.index == nullptr) {
+    for (const DictEntry& entry : dict) {
+      if (Equal(entry.key, key)) return &entry.value;
+    }
+    return nullptr;
+  }
+  uint32_t slot = static_cast<uint32_t>(Hash(key)) & (dict.n_slots - 1);
+  for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
+    const DictEntry& entry = dict.entries[dict.index[slot] - 1];
+    if (Equal(entry.key, key)) return &entry.value;
+  }
+  return nullptr;
+}
+
+std::string_view TypeName(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kError:
+    case ValueKind::kMissing:
+      return "object";
     case ValueKind::kUndefined:
       return "Undefined";
     case ValueKind::kNone:
@@ -198,166 +423,61 @@ std::string_view Value::TypeName() const {
     case ValueKind::kBool:
       return "bool";
     case ValueKind::kInteger:
+    case ValueKind::kBigInteger:
       return "int";
     case ValueKind::kFloat:
       return "float";
     case ValueKind::kString:
-      return "str";
+      return value.is_markup() ? "Markup" : "str";
     case ValueKind::kList:
       return "list";
     case ValueKind::kTuple:
-      return "tuple";
-    case ValueKind::kRange:
-      return "range";
+      return value.is_group() ? "_GroupTuple" : "tuple";
     case ValueKind::kDict:
       return "dict";
+    case ValueKind::kRange:
+      return "range";
+    case ValueKind::kDictKeys:
+      return "dict_keys";
+    case ValueKind::kDictValues:
+      return "dict_values";
+    case ValueKind::kDictItems:
+      return "dict_items";
+    case ValueKind::kIterator:
+      return value.object<IteratorObject>().TypeName();
     case ValueKind::kNamespace:
-      return "Namespace";
+      return "TemplateNamespace";
     case ValueKind::kLoop:
       return "LoopContext";
+    case ValueKind::kMacro:
+      return "Macro";
+    case ValueKind::kMethod:
+      return "builtin_function_or_method";
+    case ValueKind::kFunction:
+      return value.integer() == 7 ? "TemplateReference" : value.integer() == 0 ? "TemplateDict" : "function";
+    case ValueKind::kCycler:
+      return "Cycler";
+    case ValueKind::kJoiner:
+      return "Joiner";
   }
   return "object";
 }
 
-const Value* Dict::Find(std::string_view key) const {
-  for (const auto& [name, value] : members) {
-    if (name.text() == key) return &value;
-  }
-  return nullptr;
-}
-
-void Dict::Set(const OwnedText& key, Value value) {
-  for (auto& [name, held] : members) {
-    if (name.text() == key.text()) {
-      held = std::move(value);
-      return;
-    }
-  }
-  members.emplace_back(key, std::move(value));
-}
-
-std::string FloatRepr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char buffer[64];
-  const auto scientific = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  const std::string_view text(buffer, static_cast<size_t>(scientific.ptr - buffer));
-  const size_t e = text.find('e');
-  int exponent = 0;
-  const char* exponent_begin = text.data() + e + (text[e + 1] == '+' ? 2 : 1);
-  std::from_chars(exponent_begin, text.data() + text.size(), exponent);
-  if (exponent >= -4 && exponent < 16) {
-    const auto fixed = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
-    std::string result(buffer, static_cast<size_t>(fixed.ptr - buffer));
-    if (result.find('.') == std::string::npos) result += ".0";
-    return result;
-  }
-  std::string result(text.substr(0, e));
-  const int magnitude = exponent < 0 ? -exponent : exponent;
-  result += exponent < 0 ? "e-" : "e+";
-  if (magnitude < 10) result += '0';
-  return result + std::to_string(magnitude);
-}
-
-namespace {
-
-Status AppendStringRepr(const OwnedText& value, OwnedText* out) {
-  const std::string& text = value.text();
-  const bool has_single = text.find('\'') != std::string::npos;
-  const char quote = has_single && text.find('"') == std::string::npos ? '"' : '\'';
-  const Owner owner = value.OwnerAt(0);
-  out->Append(std::string_view(&quote, 1), owner);
-  for (size_t at = 0; at < text.size(); ++at) {
-    const auto c = static_cast<unsigned char>(text[at]);
-    const Owner own = value.OwnerAt(at);
-    if (c >= 0x80) {
-      return Fail(ErrorCode::kUnsupported, "printing a list or dict that holds text outside ASCII");
-    }
-    if (text[at] == quote || c == '\\') {
-      out->Append("\\", own);
-      out->AppendSlice(value, at, at + 1);
-    } else if (c == '\n' || c == '\r' || c == '\t') {
-      out->Append(c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t", own);
-    } else if (c < 0x20 || c == 0x7f) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\x%02x", c);
-      out->Append(buffer, own);
-    } else {
-      out->AppendSlice(value, at, at + 1);
-    }
-  }
-  out->Append(std::string_view(&quote, 1), owner);
-  return {};
-}
-
-Status AppendItems(const Value& value, OwnedText* out) {
-  const Owner owner = value.owner();
-  const bool tuple = value.kind() == ValueKind::kTuple;
-  out->Append(tuple ? "(" : "[", owner);
-  for (size_t i = 0; i < value.items().size(); ++i) {
-    if (i > 0) out->Append(", ", owner);
-    SLM_TRY(AppendRepr(value.items()[i], out));
-  }
-  if (tuple && value.items().size() == 1) out->Append(",", owner);
-  out->Append(tuple ? ")" : "]", owner);
-  return {};
-}
-
-Status AppendMembers(const Value& value, OwnedText* out) {
-  const Owner owner = value.owner();
-  out->Append("{", owner);
-  bool first = true;
-  for (const auto& [key, member] : value.dict().members) {
-    if (!first) out->Append(", ", owner);
-    first = false;
-    SLM_TRY(AppendStringRepr(key, out));
-    out->Append(": ", owner);
-    SLM_TRY(AppendRepr(member, out));
-  }
-  out->Append("}", owner);
-  return {};
-}
-
-}  // namespace
-
-Status AppendRepr(const Value& value, OwnedText* out) {
-  const Owner owner = value.owner();
+uint32_t Depth(const Value& value) {
   switch (value.kind()) {
-    case ValueKind::kUndefined:
-      out->Append("Undefined", owner);
-      return {};
-    case ValueKind::kNone:
-      out->Append("None", owner);
-      return {};
-    case ValueKind::kBool:
-      out->Append(value.integer() != 0 ? "True" : "False", owner);
-      return {};
-    case ValueKind::kInteger:
-      out->Append(std::to_string(value.integer()), owner);
-      return {};
-    case ValueKind::kFloat:
-      out->Append(FloatRepr(value.number()), owner);
-      return {};
-    case ValueKind::kString:
-      return AppendStringRepr(value.text(), out);
     case ValueKind::kList:
     case ValueKind::kTuple:
-      return AppendItems(value, out);
+      return value.list().depth;
     case ValueKind::kDict:
-      return AppendMembers(value, out);
-    case ValueKind::kRange:
+    case ValueKind::kDictKeys:
+    case ValueKind::kDictValues:
+    case ValueKind::kDictItems:
+      return value.dict().depth;
     case ValueKind::kNamespace:
-    case ValueKind::kLoop:
-      return Fail(ErrorCode::kUnsupported, "printing a range, a namespace, or the loop object");
+      return value.object<NamespaceObject>().depth;
+    default:
+      return 0;
   }
-  return {};
-}
-
-Result<OwnedText> ToText(const Value& value) {
-  if (value.is_string()) return value.text();
-  OwnedText text;
-  if (!value.is_undefined()) SLM_TRY(AppendRepr(value, &text));
-  return text;
 }
 
 }  // namespace slm::chat

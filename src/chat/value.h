@@ -1,12 +1,15 @@
-// Values of the template language: Python's, as far as the subset reaches. Strings are sequences
-// of code points kept as UTF-8, and each byte knows its owner, so that a rendering can say where
-// every output byte came from (TPL-05).
+// Values of the template language: Python's, as far as the reference lets templates see them.
+//
+// A Value is 16 bytes and trivially copyable; what it points to lives in the rendering's Heap (or, for
+// literals, in the Template) and never changes after it was made, except for namespaces, iterators
+// and the other objects that Python itself changes. Strings are sequences of code points kept as UTF-8, and
+// each byte knows its owner, so that a rendering can say where every output byte came from (TPL-05).
 #ifndef SLM_CHAT_VALUE_H_
 #define SLM_CHAT_VALUE_H_
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,138 +23,352 @@ namespace slm::chat {
 using Owner = uint32_t;
 inline constexpr Owner kTemplateOwner = 0;
 
-// UTF-8 text, and who owns which part of it.
-class OwnedText {
+struct Segment {
+  uint64_t end;  // byte offset, exclusive
+  Owner owner;
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+// UTF-8 text under construction, and who owns which part of it.
+class TextBuilder {
  public:
-  struct Segment {
-    size_t end;  // byte offset, exclusive
-    Owner owner;
-    friend bool operator==(const Segment&, const Segment&) = default;
-  };
-  OwnedText() = default;
-  OwnedText(std::string_view text, Owner owner) { Append(text, owner); }
-
   void Append(std::string_view text, Owner owner);
-  void Append(const OwnedText& other) { AppendSlice(other, 0, other.text_.size()); }
-  // Bytes [begin, end) of `other` with their owners.
-  void AppendSlice(const OwnedText& other, size_t begin, size_t end);
-
+  void AppendScalar(char32_t scalar, Owner owner);
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
-  // The owner of the byte at `offset`; of empty text, the template.
-  [[nodiscard]] Owner OwnerAt(size_t offset) const;
+  [[nodiscard]] size_t size() const { return text_.size(); }
+  void Clear() {
+    text_.clear();
+    segments_.clear();
+  }
 
  private:
   std::string text_;
   std::vector<Segment> segments_;
 };
 
-class Value;
-using ValueList = std::vector<Value>;
-
 enum class ValueKind : uint8_t {
+  kError,    // an error is pending in the interpreter; never visible to a template
+  kMissing,  // a variable that was not assigned yet; never visible to a template
   kUndefined,
   kNone,
   kBool,
-  kInteger,
+  kInteger,     // 64 bits
+  kBigInteger,  // beyond 64 bits
   kFloat,
   kString,
   kList,
   kTuple,
-  kRange,  // of range(): a sequence of integers that is no list
   kDict,
+  kRange,
+  kDictKeys,
+  kDictValues,
+  kDictItems,
+  kIterator,  // generators, reversed(), and what else yields its items once
   kNamespace,
-  kLoop
+  kLoop,
+  kMacro,
+  kMethod,
+  kFunction,
+  kCycler,
+  kJoiner,
 };
 
-struct Dict;
-struct LoopState;
+struct Text;
+struct ListObject;
+struct DictObject;
+struct RangeObject;
+struct BigInteger;
+struct UndefinedInfo;
+struct MethodObject;
+struct NamespaceObject;
+struct LoopObject;
+struct MacroObject;
+struct CyclerObject;
+struct JoinerObject;
+class IteratorObject;
 
-// Cheap to copy; lists, dicts and texts are shared and never changed after they were made,
-// namespaces are shared and change by `set`.
 class Value {
  public:
-  Value() = default;  // undefined
-  // `message` says what is missing, as the reference words it: "'x' is undefined".
-  [[nodiscard]] static Value Undefined(std::string_view message);
-  [[nodiscard]] static Value None(Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value Bool(bool value, Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value Integer(int64_t value, Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value Float(double value, Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value String(OwnedText text);
-  [[nodiscard]] static Value String(std::string_view text, Owner owner = kTemplateOwner) {
-    return String(OwnedText(text, owner));
+  constexpr Value() : kind_(ValueKind::kMissing), integer_(0) {}
+  static Value Error() { return Value(ValueKind::kError); }
+  static Value Missing() { return Value(ValueKind::kMissing); }
+  static Value None(Owner owner = kTemplateOwner) { return Value(ValueKind::kNone, owner); }
+  static Value Bool(bool value, Owner owner = kTemplateOwner) {
+    Value result(ValueKind::kBool, owner);
+    result.integer_ = value ? 1 : 0;
+    return result;
   }
-  [[nodiscard]] static Value List(ValueList items, Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value Tuple(ValueList items);
-  [[nodiscard]] static Value Range(ValueList integers);
-  [[nodiscard]] static Value FromDict(Dict dict, Owner owner = kTemplateOwner);
-  [[nodiscard]] static Value NewNamespace(Dict members);
-  [[nodiscard]] static Value Loop(std::shared_ptr<LoopState> loop);
+  static Value Integer(int64_t value, Owner owner = kTemplateOwner) {
+    Value result(ValueKind::kInteger, owner);
+    result.integer_ = value;
+    return result;
+  }
+  static Value Float(double value, Owner owner = kTemplateOwner) {
+    Value result(ValueKind::kFloat, owner);
+    result.float_ = value;
+    return result;
+  }
+  static Value Of(ValueKind kind, const void* object, Owner owner = kTemplateOwner) {
+    Value result(kind, owner);
+    result.object_ = object;
+    return result;
+  }
+  static Value Function(uint32_t id) {
+    Value result(ValueKind::kFunction);
+    result.integer_ = id;
+    return result;
+  }
 
   [[nodiscard]] ValueKind kind() const { return kind_; }
+  [[nodiscard]] bool failed() const { return kind_ == ValueKind::kError; }
+  [[nodiscard]] bool is_missing() const { return kind_ == ValueKind::kMissing; }
   [[nodiscard]] bool is_undefined() const { return kind_ == ValueKind::kUndefined; }
+  [[nodiscard]] bool is_none() const { return kind_ == ValueKind::kNone; }
   [[nodiscard]] bool is_string() const { return kind_ == ValueKind::kString; }
-  [[nodiscard]] bool is_sequence() const {
-    return kind_ == ValueKind::kList || kind_ == ValueKind::kTuple || kind_ == ValueKind::kRange;
+  [[nodiscard]] bool is_list_or_tuple() const {
+    return kind_ == ValueKind::kList || kind_ == ValueKind::kTuple;
   }
-  // Booleans count as integers, as in Python.
-  [[nodiscard]] bool is_integer() const { return kind_ == ValueKind::kInteger || kind_ == ValueKind::kBool; }
+  // Python's int, bool included.
+  [[nodiscard]] bool is_integer() const {
+    return kind_ == ValueKind::kInteger || kind_ == ValueKind::kBool || kind_ == ValueKind::kBigInteger;
+  }
+  [[nodiscard]] bool is_small_integer() const {
+    return kind_ == ValueKind::kInteger || kind_ == ValueKind::kBool;
+  }
   [[nodiscard]] bool is_number() const { return is_integer() || kind_ == ValueKind::kFloat; }
   [[nodiscard]] Owner owner() const { return owner_; }
+  void set_owner(Owner owner) { owner_ = owner; }
+  // A string that is markupsafe's Markup.
+  [[nodiscard]] bool is_markup() const { return kind_ == ValueKind::kString && flag_ != 0; }
+  // A tuple of the filter groupby, whose items are attributes too.
+  [[nodiscard]] bool is_group() const { return kind_ == ValueKind::kTuple && flag_ != 0; }
+  [[nodiscard]] Value WithFlag(bool flag = true) const {
+    Value result = *this;
+    result.flag_ = flag ? 1 : 0;
+    return result;
+  }
 
   // REQUIRES: the kind.
   [[nodiscard]] int64_t integer() const { return integer_; }  // also of booleans
-  [[nodiscard]] double number() const {
-    return kind_ == ValueKind::kFloat ? float_ : static_cast<double>(integer_);
+  [[nodiscard]] double real() const { return float_; }
+  [[nodiscard]] const Text& text() const { return *static_cast<const Text*>(object_); }
+  [[nodiscard]] std::string_view view() const;
+  [[nodiscard]] const ListObject& list() const { return *static_cast<const ListObject*>(object_); }
+  [[nodiscard]] const DictObject& dict() const { return *static_cast<const DictObject*>(object_); }
+  [[nodiscard]] const RangeObject& range() const { return *static_cast<const RangeObject*>(object_); }
+  [[nodiscard]] const BigInteger& big() const { return *static_cast<const BigInteger*>(object_); }
+  [[nodiscard]] const UndefinedInfo* undefined() const { return static_cast<const UndefinedInfo*>(object_); }
+  template <typename T>
+  [[nodiscard]] T& object() const {
+    return *static_cast<T*>(const_cast<void*>(object_));
   }
-  [[nodiscard]] const OwnedText& text() const { return *text_; }
-  [[nodiscard]] const ValueList& items() const { return *list_; }
-  [[nodiscard]] const Dict& dict() const { return *dict_; }
-  [[nodiscard]] Dict& namespace_members() const { return *dict_; }
-  [[nodiscard]] const LoopState& loop() const { return *loop_; }
-  [[nodiscard]] const std::string& undefined_message() const;
-  // Levels of lists and dicts below this value; bounds every recursion over values.
-  [[nodiscard]] uint32_t depth() const { return depth_; }
-
-  // Python's bool().
-  [[nodiscard]] bool Truth() const;
-  // Python's ==.
-  [[nodiscard]] bool Equals(const Value& other) const;
-  // The name of the Python type, for messages.
-  [[nodiscard]] std::string_view TypeName() const;
+  [[nodiscard]] const void* address() const { return object_; }
 
  private:
-  ValueKind kind_ = ValueKind::kUndefined;
+  explicit Value(ValueKind kind, Owner owner = kTemplateOwner) : kind_(kind), owner_(owner), integer_(0) {}
+  ValueKind kind_;
+  uint8_t flag_ = 0;
   Owner owner_ = kTemplateOwner;
-  uint32_t depth_ = 0;
-  int64_t integer_ = 0;
-  double float_ = 0;
-  std::shared_ptr<const OwnedText> text_;
-  std::shared_ptr<const ValueList> list_;
-  std::shared_ptr<Dict> dict_;
-  std::shared_ptr<LoopState> loop_;
+  union {
+    int64_t integer_;
+    double float_;
+    const void* object_;
+  };
+};
+static_assert(sizeof(Value) == 16);
+
+// Bytes of a string. A concatenation keeps its halves until someone reads the bytes, so that a text
+// that grows piece by piece costs no quadratic time.
+struct Text {
+  mutable const char* data = nullptr;
+  uint64_t size = 0;
+  mutable int64_t n_scalars = -1;             // -1: not counted yet
+  mutable const Segment* segments = nullptr;  // null: `owner` owns all
+  mutable uint32_t n_segments = 0;
+  Owner owner = kTemplateOwner;
+  mutable const Text* left = nullptr;
+  mutable const Text* right = nullptr;
+
+  // REQUIRES: data is there (Heap::Flatten was called, or the text is no concatenation).
+  [[nodiscard]] std::string_view view() const { return {data, size}; }
+  [[nodiscard]] Owner OwnerAt(uint64_t offset) const;
+  [[nodiscard]] bool is_ascii() const { return CountedScalars() == size; }
+  [[nodiscard]] uint64_t CountedScalars() const;
 };
 
-// Insertion-ordered, text keys.
-struct Dict {
-  std::vector<std::pair<OwnedText, Value>> members;
-  [[nodiscard]] const Value* Find(std::string_view key) const;
-  void Set(const OwnedText& key, Value value);
+struct ListObject {
+  const Value* items;
+  uint64_t size;
+  uint32_t depth;  // levels of containers below and including this one
+  [[nodiscard]] const Value* begin() const { return items; }
+  [[nodiscard]] const Value* end() const { return items + size; }
 };
 
-struct LoopState {
-  const ValueList* items = nullptr;  // of the running loop
-  size_t index0 = 0;
+struct DictEntry {
+  Value key;
+  Value value;
 };
 
-// str(value): what printing shows. Undefined prints nothing. Errors: UNSUPPORTED where a list or
-// dict holds text outside ASCII, whose Python repr() depends on a Unicode table.
-[[nodiscard]] Result<OwnedText> ToText(const Value& value);
-// repr(value).
-[[nodiscard]] Status AppendRepr(const Value& value, OwnedText* out);
-// float.__repr__: shortest digits that read back.
-[[nodiscard]] std::string FloatRepr(double value);
+// Insertion ordered. Beyond a few members there is a hash index.
+struct DictObject {
+  const DictEntry* entries = nullptr;
+  uint64_t size = 0;
+  uint32_t depth = 1;
+  const uint32_t* index = nullptr;  // open addressing, n_slots of them, 0 for empty, else entry + 1
+  uint32_t n_slots = 0;
+  [[nodiscard]] const DictEntry* begin() const { return entries; }
+  [[nodiscard]] const DictEntry* end() const { return entries + size; }
+};
+
+struct RangeObject {
+  int64_t start, stop, step;
+  int64_t length;
+};
+
+struct BigInteger {
+  bool negative;
+  uint32_t n_limbs;
+  const uint32_t* limbs;  // least first, no leading zeros
+};
+
+// What a use of an undefined value says.
+struct UndefinedInfo {
+  enum class Kind : uint8_t { kName, kAttribute, kElement, kHint } kind;
+  bool security = false;  // SecurityError in place of UndefinedError
+  std::string_view text;  // name, attribute, or hint
+  Value object;           // of kAttribute, kElement
+  Value element;          // of kElement
+};
+
+struct MethodObject {
+  Value receiver;
+  uint32_t id;
+};
+
+struct NamespaceObject {
+  std::vector<std::pair<Value, Value>>* members;
+  uint32_t depth = 1;
+};
+
+struct CyclerObject {
+  const ListObject* items;
+  uint64_t position;
+};
+
+struct JoinerObject {
+  Value separator;
+  bool used;
+};
+
+// What yields values one by one: generators and iterators. Objects live in the Heap.
+class IteratorObject {
+ public:
+  enum class Step : uint8_t { kValue, kDone, kError };
+  virtual Step Next(Value* value) = 0;
+  // len() where Python's object has one; -1 where it has none.
+  [[nodiscard]] virtual int64_t Length() const { return -1; }
+  // Python's name of the type.
+  [[nodiscard]] virtual std::string_view TypeName() const { return "generator"; }
+
+ protected:
+  IteratorObject() = default;
+  ~IteratorObject() = default;
+};
+
+// Memory of one rendering: everything is freed at once. Counts bytes; the interpreter compares with the
+// budget.
+class Heap {
+ public:
+  Heap() = default;
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  ~Heap();
+
+  void* Allocate(size_t n_bytes) {
+    n_bytes = (n_bytes + 15) & ~size_t{15};
+    used_ += n_bytes;
+    if (n_bytes > static_cast<size_t>(end_ - next_)) return AllocateChunk(n_bytes);
+    char* result = next_;
+    next_ += n_bytes;
+    return result;
+  }
+  template <typename T, typename... Args>
+  T* New(Args&&... args) {
+    return ::new (Allocate(sizeof(T))) T{std::forward<Args>(args)...};
+  }
+  [[nodiscard]] uint64_t used() const { return used_; }
+
+  // Text whose bytes are copied; `Borrow` keeps a view that outlives the rendering.
+  [[nodiscard]] Value String(std::string_view text, Owner owner = kTemplateOwner);
+  [[nodiscard]] Value Borrow(std::string_view text, Owner owner);
+  [[nodiscard]] Value String(const TextBuilder& builder);
+  // Bytes [begin, end) of `text`.
+  [[nodiscard]] Value Slice(const Value& text, uint64_t begin, uint64_t end);
+  [[nodiscard]] Value Concatenate(const Value& left, const Value& right);
+  // Makes the bytes of a concatenation.
+  void Flatten(const Text& text);
+
+  [[nodiscard]] Value List(const std::vector<Value>& items, Owner owner = kTemplateOwner);
+  [[nodiscard]] Value Tuple(const std::vector<Value>& items);
+  [[nodiscard]] Value List(const Value* items, size_t n, Owner owner);
+  // REQUIRES: hashable keys, no two of them equal.
+  [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
+  [[nodiscard]] Value Undefined(UndefinedInfo info);
+  [[nodiscard]] Value NewNamespace();
+
+ private:
+  void* AllocateChunk(size_t n_bytes);
+  char* next_ = nullptr;
+  char* end_ = nullptr;
+  size_t chunk_bytes_ = 4096;
+  uint64_t used_ = 0;
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
+};
+
+inline std::string_view Value::view() const {
+  return text().view();
+}
+
+// Python's bool(). An iterator is true.
+[[nodiscard]] bool Truth(const Value& value);
+// Python's ==. REQUIRES: flat strings (every operator sees to that).
+[[nodiscard]] bool Equal(const Value& left, const Value& right);
+// Equal values have equal hashes. REQUIRES: IsHashable.
+[[nodiscard]] uint64_t Hash(const Value& value);
+// Null, or the type's name of the part that cannot be hashed.
+[[nodiscard]] const char* FindUnhashable(const Value& value);
+[[nodiscard]] const Value* Find(const DictObject& dict, std::string_view key);
+[[nodiscard]] const Value* Find(const DictObject& dict, const Value& key);
+[[nodiscard]] std::string_view TypeName(const Value& value);
+// Levels of containers in the value: bounds every recursion over values.
+[[nodiscard]] uint32_t Depth(const Value& value);
+
+// For each part of `text` with one owner: fn(std::string_view part, Owner owner).
+template <typename Fn>
+void ForEachSegment(const Text& text, uint64_t begin, uint64_t end, Fn fn) {
+  if (begin >= end) return;
+  if (text.segments == nullptr) {
+    fn(text.view().substr(begin, end - begin), text.owner);
+    return;
+  }
+  uint64_t from = 0;
+  for (uint32_t i = 0; i < text.n_segments; ++i) {
+    const uint64_t low = from > begin ? from : begin;
+    const uint64_t high = text.segments[i].end < end ? text.segments[i].end : end;
+    if (low < high) fn(text.view().substr(low, high - low), text.segments[i].owner);
+    from = text.segments[i].end;
+    if (from >= end) return;
+  }
+}
+
+inline void AppendSlice(TextBuilder* out, const Text& text, uint64_t begin, uint64_t end) {
+  ForEachSegment(text, begin, end, [out](std::string_view part, Owner owner) { out->Append(part, owner); });
+}
+inline void AppendText(TextBuilder* out, const Text& text) {
+  AppendSlice(out, text, 0, text.size);
+}
 
 }  // namespace slm::chat
 

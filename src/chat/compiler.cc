@@ -1,0 +1,941 @@
+#include "chat/compiler.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "chat/builtins.h"
+#include "chat/number.h"
+
+namespace slm::chat {
+namespace {
+
+// A function of the program: the template itself, a macro, a recursive loop, a loop's filter.
+struct Unit {
+  Unit* parent = nullptr;
+  std::map<std::string, uint32_t> slots;  // by identifier: level and name
+  uint32_t n_loops = 0;                   // around the statement that is being compiled
+};
+
+enum class LoadKind : uint8_t { kParameter, kResolve, kAlias, kUndefined };
+
+struct Reference {
+  std::string identifier;
+  Unit* unit = nullptr;
+};
+
+struct LoadAction {
+  LoadKind kind = LoadKind::kUndefined;
+  std::string name;     // of kResolve
+  Reference reference;  // of kAlias
+};
+
+// Names of one scope and what they refer to.
+struct Symbols {
+  Symbols* parent = nullptr;
+  Unit* unit = nullptr;
+  uint32_t level = 0;
+  std::map<std::string, Reference> references;
+  std::vector<std::pair<std::string, LoadAction>> loads;  // by identifier, in order of first definition
+  std::set<std::string> stores;
+
+  [[nodiscard]] const Reference* Find(const std::string& name) const {
+    for (const Symbols* scope = this; scope != nullptr; scope = scope->parent) {
+      const auto found = scope->references.find(name);
+      if (found != scope->references.end()) return &found->second;
+    }
+    return nullptr;
+  }
+  void SetLoad(const std::string& identifier, LoadAction action) {
+    for (auto& [held, old] : loads) {
+      if (held == identifier) {
+        old = std::move(action);
+        return;
+      }
+    }
+    loads.emplace_back(identifier, std::move(action));
+  }
+  const Reference& Define(const std::string& name, LoadAction action) {
+    const std::string identifier = std::to_string(level) + "_" + name;
+    references[name] = {identifier, unit};
+    SetLoad(identifier, std::move(action));
+    return references[name];
+  }
+  void Store(const std::string& name) {
+    stores.insert(name);
+    if (references.contains(name)) return;
+    if (parent != nullptr) {
+      if (const Reference* outer = parent->Find(name)) {
+        Define(name, {LoadKind::kAlias, "", *outer});
+        return;
+      }
+    }
+    Define(name, {LoadKind::kUndefined, "", {}});
+  }
+  const Reference& DeclareParameter(const std::string& name) {
+    stores.insert(name);
+    return Define(name, {LoadKind::kParameter, "", {}});
+  }
+  void Load(const std::string& name) {
+    if (Find(name) == nullptr) Define(name, {LoadKind::kResolve, name, {}});
+  }
+  // After an `if`: what any branch assigns is there afterwards, from outside or from the context.
+  void MergeBranches(const std::vector<Symbols>& branches) {
+    std::set<std::string> added;
+    for (const Symbols& branch : branches) added.insert(branch.stores.begin(), branch.stores.end());
+    for (const std::string& name : stores) added.erase(name);
+    for (const Symbols& branch : branches) {
+      for (const auto& [name, reference] : branch.references) references[name] = reference;
+      for (const auto& [identifier, action] : branch.loads) SetLoad(identifier, action);
+      stores.insert(branch.stores.begin(), branch.stores.end());
+    }
+    for (const std::string& name : added) {
+      const std::string identifier = Find(name)->identifier;
+      const Reference* outer = parent != nullptr ? parent->Find(name) : nullptr;
+      if (outer != nullptr) {
+        SetLoad(identifier, {LoadKind::kAlias, "", *outer});
+      } else {
+        SetLoad(identifier, {LoadKind::kResolve, name, {}});
+      }
+    }
+  }
+};
+
+struct Frame {
+  Symbols* symbols = nullptr;
+  Unit* unit = nullptr;
+  bool top_level = false;
+  bool soft = false;  // inside an `if` or a conditional: unknown filters fail only when they run
+};
+
+class Compiler {
+ public:
+  explicit Compiler(const Ast& ast) : ast_(ast) {}
+
+  Result<Program> Run() {
+    Unit* unit = NewUnit(nullptr);
+    Frame frame = NewFrame(nullptr, unit);
+    frame.top_level = true;
+    std::vector<uint32_t> statements;
+    if (FindUndeclared(ast_.body, {"self"}).contains("self")) {
+      const uint32_t slot = SlotIn(unit, frame.symbols->DeclareParameter("self").identifier);
+      statements.push_back(Emit(Op::kResolve, {slot, Intern(std::string(kSelfName))}, 1));
+    }
+    VisitAll(*frame.symbols, ast_.body);
+    EnterFrame(frame, 1, &statements);
+    SLM_TRY(Block(ast_.body, frame, &statements));
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), 1);
+    program_.root = EmitUnit(*unit, body, 1);
+    if (!assertion_.empty()) ReplaceByAssertion();
+    for (auto& [name, input] : inputs_) program_.inputs.push_back(input);
+    program_.emits.assign(emits_.begin(), emits_.end());
+    std::sort(program_.content_predicates.begin(), program_.content_predicates.end(),
+              [](const ContentPredicate& a, const ContentPredicate& b) {
+                return std::tie(a.line, a.construct, a.literal) < std::tie(b.line, b.construct, b.literal);
+              });
+    program_.content_predicates.erase(
+        std::unique(program_.content_predicates.begin(), program_.content_predicates.end()),
+        program_.content_predicates.end());
+    if (!IsWellFormed(program_)) {
+      return Fail(
+          MakeError(ErrorCode::kTplBound, "a chain of operators, filters or conditions that nests too deep"));
+    }
+    return std::move(program_);
+  }
+
+ private:
+  using Nodes = std::vector<uint32_t>;
+
+  // ---- building ----
+  uint32_t Intern(const std::string& text) {
+    const auto [entry, added] = strings_.try_emplace(text, static_cast<uint32_t>(program_.strings.size()));
+    if (added) program_.strings.push_back(text);
+    return entry->second;
+  }
+  uint32_t Emit(Op op, Nodes operands, uint32_t line) {
+    program_.nodes.push_back({op, line, std::move(operands)});
+    return static_cast<uint32_t>(program_.nodes.size() - 1);
+  }
+  uint32_t EmitUnit(const Unit& unit, uint32_t body, uint32_t line) {
+    return Emit(Op::kUnit, {static_cast<uint32_t>(unit.slots.size()), body}, line);
+  }
+  static std::unexpected<Error> Refuse(ErrorCode code, const std::string& what, const AstNode& at) {
+    return Fail(MakeError(code, "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                                    ": " + what)
+                    .At(at.byte_offset));
+  }
+  // The reference refuses to compile: a program that raises at once.
+  void ReplaceByAssertion() {
+    program_.nodes.clear();
+    program_.strings.clear();
+    strings_.clear();
+    emits_.clear();
+    program_.content_predicates.clear();
+    const uint32_t value = Emit(Op::kRaise, {Intern(assertion_class_), Intern(assertion_)}, assertion_line_);
+    program_.root = Emit(Op::kUnit, {0, Emit(Op::kOutput, {value}, assertion_line_)}, assertion_line_);
+  }
+
+  Unit* NewUnit(Unit* parent) {
+    units_.push_back({});
+    units_.back().parent = parent;
+    return &units_.back();
+  }
+  Frame NewFrame(const Frame* outer, Unit* unit) {
+    symbols_.push_back({});
+    Symbols* symbols = &symbols_.back();
+    symbols->unit = unit;
+    if (outer != nullptr) {
+      symbols->parent = outer->symbols;
+      symbols->level = outer->symbols->level + 1;
+    }
+    return {symbols, unit, false, false};
+  }
+
+  static uint32_t SlotIn(Unit* unit, const std::string& identifier) {
+    return unit->slots.try_emplace(identifier, static_cast<uint32_t>(unit->slots.size())).first->second;
+  }
+  // How many units outward, and the slot there.
+  static std::pair<uint32_t, uint32_t> Locate(const Unit* from, const Reference& reference) {
+    uint32_t hops = 0;
+    for (const Unit* unit = from; unit != reference.unit; unit = unit->parent) ++hops;
+    return {hops, SlotIn(reference.unit, reference.identifier)};
+  }
+
+  // ---- scopes ----
+  void EnterFrame(const Frame& frame, uint32_t line, Nodes* out) {
+    Nodes undefined;
+    for (const auto& [identifier, action] : frame.symbols->loads) {
+      const uint32_t slot = SlotIn(frame.unit, identifier);
+      if (action.kind == LoadKind::kResolve) {
+        out->push_back(Emit(Op::kResolve, {slot, Intern(action.name)}, line));
+        NoteInput(action.name);
+      } else if (action.kind == LoadKind::kAlias) {
+        const auto [hops, from] = Locate(frame.unit, action.reference);
+        out->push_back(Emit(Op::kAlias, {slot, hops, from}, line));
+      } else if (action.kind == LoadKind::kUndefined) {
+        undefined.push_back(slot);
+      }
+    }
+    if (!undefined.empty()) out->push_back(Emit(Op::kClear, std::move(undefined), line));
+  }
+  void LeaveFrame(const Frame& frame, uint32_t line, Nodes* out) {
+    Nodes slots;
+    for (const auto& [identifier, action] : frame.symbols->loads)
+      slots.push_back(SlotIn(frame.unit, identifier));
+    if (!slots.empty()) out->push_back(Emit(Op::kClear, std::move(slots), line));
+  }
+
+  void NoteInput(const std::string& name) {
+    if (FunctionId(name) != kNoFunction) return;
+    const auto entry = inputs_.try_emplace(name).first;
+    entry->second.name = name;
+  }
+
+  void VisitAll(Symbols& symbols, const Nodes& nodes) {
+    for (const uint32_t node : nodes) Visit(symbols, node);
+  }
+  // What a statement or expression means for the names of the scope that it stands in. Bodies of loops,
+  // macros and other scopes are visited when they are compiled.
+  void Visit(Symbols& symbols, uint32_t index) {
+    if (index == kNoAst) return;
+    const AstNode& node = ast_.nodes[index];
+    switch (node.kind) {
+      case AstKind::kName:
+        if (node.context == NameContext::kLoad) symbols.Load(node.text);
+        if (node.context == NameContext::kStore) symbols.Store(node.text);
+        if (node.context == NameContext::kParameter) symbols.DeclareParameter(node.text);
+        return;
+      case AstKind::kNamespaceRef:
+        symbols.Load(node.text);
+        return;
+      case AstKind::kIf:
+        VisitIf(symbols, node);
+        return;
+      case AstKind::kMacro:
+        symbols.Store(node.text);
+        return;
+      case AstKind::kSet:
+        Visit(symbols, node.second);
+        Visit(symbols, node.first);
+        return;
+      case AstKind::kFor:
+        Visit(symbols, node.second);
+        return;
+      case AstKind::kCallBlock:
+      case AstKind::kFilterBlock:
+        Visit(symbols, node.first);
+        return;
+      case AstKind::kGeneration:
+        return;
+      case AstKind::kWith:
+        VisitAll(symbols, node.others);
+        return;
+      case AstKind::kSetBlock:
+        Visit(symbols, node.first);
+        return;
+      default:
+        ast_.ForEachChild(index, [&](uint32_t child) { Visit(symbols, child); });
+        return;
+    }
+  }
+  void VisitIf(Symbols& symbols, const AstNode& node) {
+    Visit(symbols, node.first);
+    std::vector<Symbols> branches(3, symbols);
+    VisitAll(branches[0], node.items);
+    VisitAll(branches[1], node.others);
+    VisitAll(branches[2], node.rest);
+    symbols.MergeBranches(branches);
+  }
+  void VisitTargetAsParameters(Symbols& symbols, uint32_t index) {
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kName) {
+      symbols.DeclareParameter(node.text);
+      return;
+    }
+    for (const uint32_t item : node.items) VisitTargetAsParameters(symbols, item);
+  }
+
+  // Which of `names` the nodes read without having assigned them before; does not stop at inner scopes.
+  std::set<std::string> FindUndeclared(const Nodes& nodes, std::set<std::string> names) const {
+    std::set<std::string> undeclared;
+    for (const uint32_t node : nodes) SearchUndeclared(node, &names, &undeclared);
+    return undeclared;
+  }
+  void SearchUndeclared(uint32_t index, std::set<std::string>* names,
+                        std::set<std::string>* undeclared) const {
+    if (*undeclared == *names) return;  // the reference stops where everything was found
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kName) {
+      if (node.context == NameContext::kLoad && names->contains(node.text)) {
+        undeclared->insert(node.text);
+      } else {
+        names->erase(node.text);
+      }
+      return;
+    }
+    ast_.ForEachChild(index, [&](uint32_t child) { SearchUndeclared(child, names, undeclared); });
+  }
+
+  // ---- statements ----
+  Status Block(const Nodes& body, const Frame& frame, Nodes* out) {
+    for (const uint32_t index : body) SLM_TRY(Statement(index, frame, out));
+    return {};
+  }
+  Result<uint32_t> Sequence(const Nodes& body, const Frame& frame, uint32_t line) {
+    Nodes statements;
+    SLM_TRY(Block(body, frame, &statements));
+    return Emit(Op::kSequence, std::move(statements), line);
+  }
+
+  Status Statement(uint32_t index, const Frame& frame, Nodes* out) {
+    const AstNode& node = ast_.nodes[index];
+    switch (node.kind) {
+      case AstKind::kOutput:
+        return Output(node, frame, out);
+      case AstKind::kIf:
+        return If(node, frame, out);
+      case AstKind::kFor:
+        return For(node, frame, out);
+      case AstKind::kSet: {
+        SLM_ASSIGN(const uint32_t value, Expression(node.second, frame));
+        SLM_ASSIGN(const uint32_t target, Target(node.first, frame, frame.top_level));
+        out->push_back(Emit(Op::kSet, {target, value}, node.line));
+        return {};
+      }
+      case AstKind::kSetBlock:
+        return SetBlock(node, frame, out);
+      case AstKind::kMacro: {
+        SLM_ASSIGN(const uint32_t macro, Macro(node, frame, Intern(node.text)));
+        const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
+        const uint32_t exported = frame.top_level ? Intern(node.text) : kNoNode;
+        const uint32_t target = Emit(Op::kTargetName, {slot, exported}, node.line);
+        out->push_back(Emit(Op::kSet, {target, macro}, node.line));
+        return {};
+      }
+      case AstKind::kCallBlock: {
+        SLM_ASSIGN(const uint32_t macro, Macro(node, frame, kNoNode));
+        SLM_ASSIGN(const uint32_t call, Expression(node.first, frame));
+        out->push_back(Emit(Op::kCallBlock, {macro, call}, node.line));
+        return {};
+      }
+      case AstKind::kGeneration: {
+        SLM_ASSIGN(const uint32_t macro, Macro(node, frame, kNoNode));
+        out->push_back(Emit(Op::kGeneration, {macro}, node.line));
+        return {};
+      }
+      case AstKind::kFilterBlock:
+        return FilterBlock(node, frame, out);
+      case AstKind::kWith:
+        return With(node, frame, out);
+      default:
+        break;
+    }
+    const bool breaks = node.kind == AstKind::kBreak;
+    if (frame.unit->n_loops == 0)
+      return Refuse(ErrorCode::kTplSyntax, breaks ? "break outside a loop" : "continue outside a loop", node);
+    out->push_back(Emit(breaks ? Op::kBreak : Op::kContinue, {}, node.line));
+    return {};
+  }
+
+  Status Output(const AstNode& node, const Frame& frame, Nodes* out) {
+    for (const uint32_t item : node.items) {
+      const AstNode& child = ast_.nodes[item];
+      if (child.kind == AstKind::kData) {
+        emits_.insert(child.text);
+        out->push_back(Emit(Op::kText, {Intern(child.text)}, child.line));
+        continue;
+      }
+      SLM_ASSIGN(const uint32_t value, Expression(item, frame));
+      out->push_back(Emit(Op::kOutput, {value}, child.line));
+    }
+    return {};
+  }
+
+  Status If(const AstNode& node, const Frame& outer, Nodes* out) {
+    Frame frame = outer;
+    frame.soft = true;
+    Nodes operands;
+    SLM_TRY(Branch(node, frame, &operands));
+    for (const uint32_t other : node.others) SLM_TRY(Branch(ast_.nodes[other], frame, &operands));
+    uint32_t otherwise = kNoNode;
+    if (!node.rest.empty()) {
+      SLM_ASSIGN(otherwise, Sequence(node.rest, frame, node.line));
+    }
+    operands.push_back(otherwise);
+    out->push_back(Emit(Op::kIf, std::move(operands), node.line));
+    return {};
+  }
+  Status Branch(const AstNode& node, const Frame& frame, Nodes* operands) {
+    SLM_ASSIGN(const uint32_t condition, Expression(node.first, frame));
+    SLM_ASSIGN(const uint32_t body, Sequence(node.items, frame, node.line));
+    operands->push_back(condition);
+    operands->push_back(body);
+    return {};
+  }
+
+  bool StoresLoop(uint32_t index) const {
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kName && node.context == NameContext::kStore && node.text == "loop")
+      return true;
+    bool found = false;
+    ast_.ForEachChild(index, [&](uint32_t child) { found = found || StoresLoop(child); });
+    return found;
+  }
+
+  Status For(const AstNode& node, const Frame& frame, Nodes* out) {
+    Unit* unit = node.flag ? NewUnit(frame.unit) : frame.unit;
+    Frame loop_frame = NewFrame(&frame, unit);
+    Frame else_frame = NewFrame(&frame, unit);
+    const bool extended = node.flag || FindUndeclared(node.items, {"loop"}).contains("loop");
+    uint32_t loop_slot = kNoNode;
+    if (extended) loop_slot = SlotIn(unit, loop_frame.symbols->DeclareParameter("loop").identifier);
+    VisitTargetAsParameters(*loop_frame.symbols, node.first);
+    VisitAll(*loop_frame.symbols, node.items);
+    VisitAll(*else_frame.symbols, node.others);
+    if (assertion_.empty()) {
+      bool stores = false;
+      for (const uint32_t child : {node.first}) stores = stores || StoresLoop(child);
+      for (const uint32_t child : node.items) stores = stores || StoresLoop(child);
+      for (const uint32_t child : node.others) stores = stores || StoresLoop(child);
+      if (stores) Assert("Can't assign to special loop variable in for-loop target", node.line);
+    }
+
+    uint32_t iterable = kNoNode;
+    uint32_t outer_iterable = kNoNode;
+    if (node.flag) {
+      SLM_ASSIGN(outer_iterable, Expression(node.second, frame));
+    } else {
+      SLM_ASSIGN(iterable, Expression(node.second, frame));
+    }
+    uint32_t filter = kNoNode;
+    if (node.third != kNoAst) {
+      SLM_ASSIGN(filter, LoopFilter(node, frame));
+    }
+
+    SLM_ASSIGN(const uint32_t target, Target(node.first, loop_frame, false));
+    ++unit->n_loops;
+    Nodes statements;
+    EnterFrame(loop_frame, node.line, &statements);
+    SLM_TRY(Block(node.items, loop_frame, &statements));
+    --unit->n_loops;
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.line);
+    Nodes after;
+    LeaveFrame(loop_frame, node.line, &after);
+    const uint32_t clear = after.empty() ? kNoNode : after[0];
+    uint32_t otherwise = kNoNode;
+    if (!node.others.empty()) {
+      Nodes other;
+      EnterFrame(else_frame, node.line, &other);
+      SLM_TRY(Block(node.others, else_frame, &other));
+      LeaveFrame(else_frame, node.line, &other);
+      otherwise = Emit(Op::kSequence, std::move(other), node.line);
+    }
+    const uint32_t loop =
+        Emit(Op::kFor, {loop_slot, target, iterable, filter, body, clear, otherwise, node.flag ? 1u : 0u},
+             node.line);
+    if (!node.flag) {
+      out->push_back(loop);
+      return {};
+    }
+    out->push_back(Emit(Op::kRecursive, {outer_iterable, EmitUnit(*unit, loop, node.line)}, node.line));
+    return {};
+  }
+
+  Result<uint32_t> LoopFilter(const AstNode& node, const Frame& frame) {
+    Unit* unit = NewUnit(frame.unit);
+    Frame test_frame = NewFrame(&frame, unit);
+    VisitTargetAsParameters(*test_frame.symbols, node.first);
+    Visit(*test_frame.symbols, node.third);
+    Nodes enter;
+    EnterFrame(test_frame, node.line, &enter);
+    const uint32_t entered = Emit(Op::kSequence, std::move(enter), node.line);
+    SLM_ASSIGN(const uint32_t target, Target(node.first, test_frame, false));
+    SLM_ASSIGN(const uint32_t test, Expression(node.third, test_frame));
+    return Emit(Op::kFilterUnit, {static_cast<uint32_t>(unit->slots.size()), entered, target, test},
+                node.line);
+  }
+
+  Result<uint32_t> Target(uint32_t index, const Frame& frame, bool exported) {
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kTuple) {
+      Nodes items;
+      for (const uint32_t item : node.items) {
+        SLM_ASSIGN(const uint32_t target, Target(item, frame, exported));
+        items.push_back(target);
+      }
+      return Emit(Op::kTargetTuple, std::move(items), node.line);
+    }
+    const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
+    if (node.kind == AstKind::kNamespaceRef) {
+      return Emit(Op::kTargetAttribute, {hops, slot, Intern(node.text), Intern(node.attribute)}, node.line);
+    }
+    if (const auto input = inputs_.find(node.text); input != inputs_.end() && exported)
+      input->second.assigned = true;
+    return Emit(Op::kTargetName, {slot, exported ? Intern(node.text) : kNoNode}, node.line);
+  }
+
+  Status SetBlock(const AstNode& node, const Frame& frame, Nodes* out) {
+    const Frame block_frame = NewFrame(&frame, frame.unit);
+    VisitAll(*block_frame.symbols, node.rest);
+    // The filter is compiled in the block's scope, which has to know its names.
+    if (node.second != kNoAst) DeclareFilterNames(*block_frame.symbols, node.second);
+    EnterFrame(block_frame, node.line, out);
+    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, block_frame, node.line));
+    SLM_ASSIGN(const uint32_t target, Target(node.first, frame, frame.top_level));
+    uint32_t filter = kNoNode;
+    if (node.second != kNoAst) {
+      SLM_ASSIGN(filter, Expression(node.second, block_frame));
+    }
+    out->push_back(Emit(Op::kSetBlock, {target, body, filter}, node.line));
+    LeaveFrame(block_frame, node.line, out);
+    return {};
+  }
+
+  // Names in the filter of a set block that no scope has seen: the reference fails to compile them.
+  void DeclareFilterNames(Symbols& symbols, uint32_t index) {
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kName && symbols.Find(node.text) == nullptr) {
+      Assert("Tried to resolve a name to a reference that was unknown to the frame ('" + node.text + "')",
+             node.line, "AssertionError");
+      symbols.Load(node.text);
+    }
+    ast_.ForEachChild(index, [&](uint32_t child) { DeclareFilterNames(symbols, child); });
+  }
+
+  Status FilterBlock(const AstNode& node, const Frame& frame, Nodes* out) {
+    const Frame filter_frame = NewFrame(&frame, frame.unit);
+    VisitAll(*filter_frame.symbols, node.rest);
+    Visit(*filter_frame.symbols, node.first);
+    EnterFrame(filter_frame, node.line, out);
+    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, filter_frame, node.line));
+    SLM_ASSIGN(const uint32_t filter, Expression(node.first, filter_frame));
+    out->push_back(Emit(Op::kFilterBlock, {body, filter}, node.line));
+    LeaveFrame(filter_frame, node.line, out);
+    return {};
+  }
+
+  Status With(const AstNode& node, const Frame& frame, Nodes* out) {
+    const Frame with_frame = NewFrame(&frame, frame.unit);
+    VisitAll(*with_frame.symbols, node.items);
+    VisitAll(*with_frame.symbols, node.rest);
+    EnterFrame(with_frame, node.line, out);
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      SLM_ASSIGN(const uint32_t value, Expression(node.others[i], frame));
+      SLM_ASSIGN(const uint32_t target, Target(node.items[i], with_frame, false));
+      out->push_back(Emit(Op::kSet, {target, value}, node.line));
+    }
+    SLM_TRY(Block(node.rest, with_frame, out));
+    LeaveFrame(with_frame, node.line, out);
+    return {};
+  }
+
+  // A macro, or the body of a call block.
+  Result<uint32_t> Macro(const AstNode& node, const Frame& outer, uint32_t name) {
+    Unit* unit = NewUnit(outer.unit);
+    Frame frame = NewFrame(&outer, unit);
+    const auto analyze = [&] {
+      VisitAll(*frame.symbols, node.items);
+      VisitAll(*frame.symbols, node.others);
+      VisitAll(*frame.symbols, node.rest);
+    };
+    analyze();
+    std::optional<size_t> explicit_caller;
+    std::set<std::string> own;
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      const std::string& argument = ast_.nodes[node.items[i]].text;
+      if (argument == "caller") explicit_caller = i;
+      own.insert(argument);
+    }
+    const std::set<std::string> undeclared = FindUndeclared(node.rest, {"caller", "kwargs", "varargs"});
+    uint32_t flags = 0;
+    std::map<std::string, uint32_t> special;
+    const auto declare = [&](const std::string& parameter) {
+      special[parameter] = SlotIn(unit, frame.symbols->DeclareParameter(parameter).identifier);
+    };
+    if (undeclared.contains("caller")) {
+      flags |= 4;
+      if (explicit_caller) {
+        if (*explicit_caller + node.others.size() < node.items.size()) {
+          Assert(
+              "When defining macros or call blocks the special \"caller\" argument must be omitted or be "
+              "given "
+              "a default.",
+              node.line);
+        }
+      } else {
+        declare("caller");
+      }
+    }
+    if (undeclared.contains("kwargs") && !own.contains("kwargs")) {
+      declare("kwargs");
+      flags |= 1;
+    }
+    if (undeclared.contains("varargs") && !own.contains("varargs")) {
+      declare("varargs");
+      flags |= 2;
+    }
+    analyze();
+    Nodes statements;
+    EnterFrame(frame, node.line, &statements);
+    Nodes parameters;
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      const std::string& argument = ast_.nodes[node.items[i]].text;
+      const uint32_t slot = SlotIn(unit, frame.symbols->Find(argument)->identifier);
+      uint32_t value = kNoNode;
+      const size_t n_plain = node.items.size() - node.others.size();
+      if (i >= n_plain) {
+        SLM_ASSIGN(value, Expression(node.others[i - n_plain], frame));
+      }
+      statements.push_back(Emit(Op::kDefault, {slot, Intern(argument), value}, node.line));
+      parameters.push_back(Intern(argument));
+      parameters.push_back(slot);
+    }
+    SLM_TRY(Block(node.rest, frame, &statements));
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.line);
+    const uint32_t function = EmitUnit(*unit, body, node.line);
+    const auto slot_of = [&special](const std::string& parameter) {
+      const auto found = special.find(parameter);
+      return found == special.end() ? kNoNode : found->second;
+    };
+    Nodes operands{name, function, flags, slot_of("caller"), slot_of("kwargs"), slot_of("varargs")};
+    operands.insert(operands.end(), parameters.begin(), parameters.end());
+    return Emit(Op::kMacro, std::move(operands), node.line);
+  }
+
+  // ---- expressions ----
+  void Assert(const std::string& message, uint32_t line, const char* exception = "TemplateAssertionError") {
+    if (!assertion_.empty()) return;
+    assertion_ = message;
+    assertion_class_ = exception;
+    assertion_line_ = line;
+  }
+
+  Result<uint32_t> Optional(uint32_t index, const Frame& frame) {
+    if (index == kNoAst) return kNoNode;
+    return Expression(index, frame);
+  }
+  Status All(const Nodes& items, const Frame& frame, Nodes* out) {
+    for (const uint32_t item : items) {
+      SLM_ASSIGN(const uint32_t value, Expression(item, frame));
+      out->push_back(value);
+    }
+    return {};
+  }
+
+  Result<uint32_t> Expression(uint32_t index, const Frame& frame) {
+    const AstNode& node = ast_.nodes[index];
+    Nodes operands;
+    switch (node.kind) {
+      case AstKind::kString:
+        emits_.insert(node.text);
+        return Emit(Op::kString, {Intern(node.text)}, node.line);
+      case AstKind::kInteger:
+        return Emit(Op::kInteger, {Intern(node.text)}, node.line);
+      case AstKind::kFloat:
+        return Emit(Op::kFloat, {Intern(node.text)}, node.line);
+      case AstKind::kTrue:
+        return Emit(Op::kTrue, {}, node.line);
+      case AstKind::kFalse:
+        return Emit(Op::kFalse, {}, node.line);
+      case AstKind::kNone:
+        return Emit(Op::kNone, {}, node.line);
+      case AstKind::kName:
+        return Name(node, frame);
+      case AstKind::kTuple:
+        SLM_TRY(All(node.items, frame, &operands));
+        return Emit(Op::kTuple, std::move(operands), node.line);
+      case AstKind::kList:
+        SLM_TRY(All(node.items, frame, &operands));
+        return Emit(Op::kList, std::move(operands), node.line);
+      case AstKind::kDict:
+        SLM_TRY(All(node.items, frame, &operands));
+        return Emit(Op::kDict, std::move(operands), node.line);
+      case AstKind::kConcat:
+        SLM_TRY(All(node.items, frame, &operands));
+        return Emit(Op::kConcat, std::move(operands), node.line);
+      case AstKind::kConditional:
+        return Conditional(node, frame);
+      case AstKind::kBinary:
+        return Binary(node, frame);
+      case AstKind::kUnary: {
+        SLM_ASSIGN(const uint32_t value, Expression(node.first, frame));
+        const Op op = node.text == "not" ? Op::kNot : node.text == "-" ? Op::kNegate : Op::kPositive;
+        return Emit(op, {value}, node.line);
+      }
+      case AstKind::kCompare:
+        return Compare(node, frame);
+      case AstKind::kAttribute: {
+        if (IsReflection(node.text))
+          return Refuse(ErrorCode::kTplForbidden, "the attribute '" + node.text + "' reaches the host", node);
+        SLM_ASSIGN(const uint32_t value, Expression(node.first, frame));
+        return Emit(Op::kAttribute, {value, Intern(node.text)}, node.line);
+      }
+      case AstKind::kItem:
+        return Item(node, frame);
+      case AstKind::kFilter:
+      case AstKind::kTest:
+        return FilterOrTest(node, frame);
+      case AstKind::kCall:
+        return Call(node, frame);
+      default:
+        return Refuse(ErrorCode::kTplSyntax, "an expression of an unknown kind", node);
+    }
+  }
+
+  static bool IsReflection(const std::string& name) {
+    return name.size() > 4 && name.starts_with("__") && name.ends_with("__");
+  }
+
+  Result<uint32_t> Name(const AstNode& node, const Frame& frame) {
+    const Reference* reference = frame.symbols->Find(node.text);
+    if (node.text == "lipsum") return Refuse(ErrorCode::kTplForbidden, "'lipsum' is random text", node);
+    const auto [hops, slot] = Locate(frame.unit, *reference);
+    return Emit(Op::kLoad, {hops, slot, Intern(node.text)}, node.line);
+  }
+
+  Result<uint32_t> Conditional(const AstNode& node, const Frame& outer) {
+    Frame frame = outer;
+    frame.soft = true;
+    SLM_ASSIGN(const uint32_t condition, Expression(node.first, frame));
+    SLM_ASSIGN(const uint32_t then, Expression(node.second, frame));
+    SLM_ASSIGN(const uint32_t otherwise, Optional(node.third, frame));
+    return Emit(Op::kConditional, {condition, then, otherwise}, node.line);
+  }
+
+  // Whether the reference's optimizer can evaluate the expression while compiling.
+  bool IsConstant(uint32_t index) const {
+    if (index == kNoAst) return true;
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind == AstKind::kName || node.kind == AstKind::kCall) return false;
+    bool constant = true;
+    ast_.ForEachChild(index, [&](uint32_t child) { constant = constant && IsConstant(child); });
+    return constant;
+  }
+  // Truth of a literal, where it decides `and` and `or` already while the reference compiles.
+  std::optional<bool> KnownTruth(uint32_t index) const {
+    const AstNode& node = ast_.nodes[index];
+    switch (node.kind) {
+      case AstKind::kTrue:
+        return true;
+      case AstKind::kFalse:
+      case AstKind::kNone:
+        return false;
+      case AstKind::kString:
+        return !node.text.empty();
+      case AstKind::kInteger:
+        return node.text != "0";
+      case AstKind::kFloat:
+        return node.text.substr(0, node.text.find_first_of("eE")).find_first_of("123456789") !=
+               std::string::npos;
+      case AstKind::kList:
+      case AstKind::kTuple:
+      case AstKind::kDict:
+        if (!IsConstant(index)) return std::nullopt;
+        return !node.items.empty();
+      case AstKind::kUnary: {
+        const auto truth = KnownTruth(node.first);
+        if (!truth) return std::nullopt;
+        return node.text == "not" ? !*truth : *truth;
+      }
+      case AstKind::kBinary: {
+        if (node.text != "and" && node.text != "or") return std::nullopt;
+        const auto left = KnownTruth(node.first);
+        if (!left || *left == (node.text == "or")) return left;
+        return KnownTruth(node.second);
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  Result<uint32_t> Binary(const AstNode& node, const Frame& outer) {
+    Frame frame = outer;
+    SLM_ASSIGN(const uint32_t left, Expression(node.first, frame));
+    if (node.text == "and" || node.text == "or") {
+      const auto truth = KnownTruth(node.first);
+      if (truth && *truth == (node.text == "or")) return left;  // the right side is never compiled
+      // A constant that only the optimizer can tell: what stands on the right may never be compiled.
+      if (!truth && IsConstant(node.first)) frame.soft = true;
+    }
+    SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
+    if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.line);
+    if (node.text == "or") return Emit(Op::kOr, {left, right}, node.line);
+    static const std::map<std::string, Arithmetic> kSigns = {
+        {"+", Arithmetic::kAdd},    {"-", Arithmetic::kSubtract},     {"*", Arithmetic::kMultiply},
+        {"/", Arithmetic::kDivide}, {"//", Arithmetic::kFloorDivide}, {"%", Arithmetic::kModulo},
+        {"**", Arithmetic::kPower}};
+    return Emit(Op::kBinary, {static_cast<uint32_t>(kSigns.at(node.text)), left, right}, node.line);
+  }
+
+  Result<uint32_t> Compare(const AstNode& node, const Frame& frame) {
+    static const std::map<std::string, Comparison> kSigns = {
+        {"==", Comparison::kEqual},     {"!=", Comparison::kNotEqual}, {"<", Comparison::kLess},
+        {"<=", Comparison::kLessEqual}, {">", Comparison::kGreater},   {">=", Comparison::kGreaterEqual},
+        {"in", Comparison::kIn},        {"not in", Comparison::kNotIn}};
+    SLM_ASSIGN(const uint32_t first, Expression(node.first, frame));
+    Nodes operands{first};
+    uint32_t left = node.first;
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      SLM_ASSIGN(const uint32_t value, Expression(node.items[i], frame));
+      const Comparison comparison = kSigns.at(node.names[i]);
+      operands.push_back(static_cast<uint32_t>(comparison));
+      operands.push_back(value);
+      if (comparison == Comparison::kIn || comparison == Comparison::kNotIn)
+        NotePredicate("in", left, node.items[i], node.line);
+      left = node.items[i];
+    }
+    return Emit(Op::kCompare, std::move(operands), node.line);
+  }
+
+  Result<uint32_t> Item(const AstNode& node, const Frame& frame) {
+    const AstNode& key = ast_.nodes[node.second];
+    SLM_ASSIGN(const uint32_t value, Expression(node.first, frame));
+    if (key.kind == AstKind::kSlice) {
+      SLM_ASSIGN(const uint32_t start, Optional(key.first, frame));
+      SLM_ASSIGN(const uint32_t stop, Optional(key.second, frame));
+      SLM_ASSIGN(const uint32_t step, Optional(key.third, frame));
+      const AstKind object = ast_.nodes[node.first].kind;
+      // A comparison, `and` and `or` may be constant though a part of them is not.
+      const bool may_fold = IsConstant(node.first) || object == AstKind::kCompare ||
+                            object == AstKind::kBinary || object == AstKind::kConditional;
+      const bool constant =
+          may_fold && IsConstant(key.first) && IsConstant(key.second) && IsConstant(key.third);
+      return Emit(Op::kSlice, {value, start, stop, step, constant ? 1u : 0u}, node.line);
+    }
+    if (key.kind == AstKind::kString && IsReflection(key.text))
+      return Refuse(ErrorCode::kTplForbidden, "the attribute '" + key.text + "' reaches the host", key);
+    SLM_ASSIGN(const uint32_t item, Expression(node.second, frame));
+    return Emit(Op::kItem, {value, item}, node.line);
+  }
+
+  Status CallEnd(const AstNode& node, const Frame& frame, Nodes* operands) {
+    operands->push_back(static_cast<uint32_t>(node.items.size()));
+    SLM_TRY(All(node.items, frame, operands));
+    operands->push_back(static_cast<uint32_t>(node.others.size()));
+    for (size_t i = 0; i < node.others.size(); ++i) {
+      operands->push_back(Intern(node.names[i]));
+      SLM_ASSIGN(const uint32_t value, Expression(node.others[i], frame));
+      operands->push_back(value);
+    }
+    SLM_ASSIGN(const uint32_t sequence, Optional(node.second, frame));
+    SLM_ASSIGN(const uint32_t mapping, Optional(node.third, frame));
+    operands->push_back(sequence);
+    operands->push_back(mapping);
+    return {};
+  }
+
+  Result<uint32_t> FilterOrTest(const AstNode& node, const Frame& frame) {
+    const bool is_filter = node.kind == AstKind::kFilter;
+    const Known known = is_filter ? KnownFilter(node.text) : KnownTest(node.text);
+    if (known == Known::kForbidden) {
+      return Refuse(ErrorCode::kTplForbidden, "the filter '" + node.text + "' is outside the subset", node);
+    }
+    if (known == Known::kUnknown && !frame.soft) {
+      Assert(std::string("No ") + (is_filter ? "filter" : "test") + " named '" + node.text + "'.", node.line);
+    }
+    uint32_t receiver = kNoNode;
+    if (node.first == kNoAst) {
+      receiver = Emit(Op::kCaptured, {}, node.line);
+    } else {
+      SLM_ASSIGN(receiver, Expression(node.first, frame));
+    }
+    if (!is_filter) NoteTest(node);
+    Nodes operands{Intern(node.text), receiver};
+    SLM_TRY(CallEnd(node, frame, &operands));
+    return Emit(is_filter ? Op::kFilter : Op::kTest, std::move(operands), node.line);
+  }
+
+  void NoteTest(const AstNode& node) {
+    const AstNode& subject = ast_.nodes[node.first];
+    if (subject.kind != AstKind::kName) return;
+    const auto input = inputs_.find(subject.text);
+    if (input == inputs_.end()) return;
+    if (node.text == "defined" || node.text == "undefined") input->second.tests_defined = true;
+    if (node.text == "none") input->second.tests_none = true;
+  }
+
+  Result<uint32_t> Call(const AstNode& node, const Frame& frame) {
+    SLM_ASSIGN(const uint32_t callee, Expression(node.first, frame));
+    Nodes operands{callee};
+    SLM_TRY(CallEnd(node, frame, &operands));
+    const AstNode& method = ast_.nodes[node.first];
+    if (method.kind == AstKind::kAttribute && !node.items.empty()) {
+      NotePredicate(method.text, node.items[0], method.first, node.line);
+    }
+    return Emit(Op::kCall, std::move(operands), node.line);
+  }
+
+  // Records that a string may decide control flow: `literal in value`, value.startswith(literal) ...
+  // The list is conservative: whether `value` is content is known only when rendering.
+  void NotePredicate(const std::string& construct, uint32_t literal, uint32_t value, uint32_t line) {
+    static const std::set<std::string> kDeciding = {"in",        "startswith", "endswith", "split",
+                                                    "find",      "count",      "index",    "rsplit",
+                                                    "partition", "rpartition"};
+    if (!kDeciding.contains(construct)) return;
+    const AstKind receiver = ast_.nodes[value].kind;
+    if (receiver == AstKind::kList || receiver == AstKind::kTuple || receiver == AstKind::kDict) return;
+    const AstNode& node = ast_.nodes[literal];
+    program_.content_predicates.push_back({construct, node.kind == AstKind::kString ? node.text : "", line});
+  }
+
+  const Ast& ast_;
+  Program program_;
+  std::map<std::string, uint32_t> strings_;
+  std::deque<Unit> units_;
+  std::deque<Symbols> symbols_;
+  std::map<std::string, InputSpec> inputs_;
+  std::set<std::string> emits_;
+  std::string assertion_;
+  std::string assertion_class_;
+  uint32_t assertion_line_ = 0;
+};
+
+}  // namespace
+
+Result<Program> CompileTemplate(const Ast& ast) {
+  return Compiler(ast).Run();
+}
+
+}  // namespace slm::chat

@@ -1,0 +1,493 @@
+#!/usr/bin/env python3
+"""TPL-01: random templates over random contexts render as the reference renders them, or fail as it fails.
+
+Programs come from the grammar of the subset; every construct is drawn often, each file of cases from its seed.
+The reference is Transformers' own environment over Jinja2 3.1.6, in the pinned oracle environment:
+
+    .venv/oracle/bin/python tests/chat/fuzz_against_reference.py --slm BUILD/apps/slm/slm [--seconds 30] [--seed 1]
+
+A difference is a different text, a different class of exception, or a text where the other side fails. What this
+project refuses by name (UNSUPPORTED, TPL-FORBIDDEN, TPL-BUDGET, TPL-BOUND) is counted. Exit status 1 on a difference.
+"""
+import argparse
+import collections
+import copy
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+warnings.simplefilter("ignore")
+CLOCK = "2026-11-30T12:34:56"
+NAMED = {"UNSUPPORTED", "TPL-FORBIDDEN", "TPL-BUDGET", "TPL-BOUND"}
+STRINGS = ["", "a", "Ab c", " x ", "\n\nq\n", "é", "ß", "İ", "ΑΣ", "日本語", "🙂b", "a,b,,c", "<&>'\"", "12", "-3", "4.5",
+           "1e3", "0x1f", "user", "system", "</think>", "a\tb", "\u2028", "\u00a0z\u001f", "ǆ", "a.b", "x=1", "\\", "%s",
+           "{}", "items", "٣", "ﬁ", "\u0301", "a-b (c)", "nan", "_u", "content", "\x7f"]
+NUMBERS = ["0", "1", "-1", "2", "3", "7", "10", "255", "1.0", "2.5", "-0.5", "1e16", "1e-05", "123456789012345678901",
+           "0.1", "1_000", "0x1F", "1e22", "5.5", "-7"]
+NAMES = ["s", "t", "n", "f", "b", "z", "l", "d", "m", "e", "mixed", "missing", "messages", "tools", "deep", "big"]
+CONTEXT = {
+    "s": "Hello World", "t": " é\n", "n": 5, "f": 2.5, "b": True, "z": None, "l": [3, 1, 2], "d": {"a": 1, "B": "x", "items": [1]},
+    "m": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": None, "n": 2}], "e": [],
+    "mixed": [1, "1", 1.0, True, None, [1], {"k": 1}], "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "<b>é"}],
+    "tools": None, "deep": {"x": {"y": [{"z": "w"}, {"z": "v"}], "k": {"a": [1, 2]}}}, "big": 10**30,
+}
+FILTERS = {  # name: kinds of arguments, each drawn with some probability
+    "abs": [], "batch": ["n", "v"], "capitalize": [], "center": ["n"], "count": [], "d": ["v", "b"], "default": ["v", "b"],
+    "dictsort": ["b", "by", "b"], "e": [], "escape": [], "filesizeformat": ["b"], "first": [], "float": ["v"], "forceescape": [],
+    "format": ["v", "v"], "groupby": ["key"], "indent": ["n", "b", "b"], "int": ["v", "n"], "items": [], "join": ["s", "key"],
+    "last": [], "length": [], "list": [], "lower": [], "map": ["fn", "v"], "max": ["b", "key"], "min": ["b", "key"],
+    "reject": ["test", "v"], "rejectattr": ["key", "test", "v"], "replace": ["s", "s", "n"], "reverse": [], "round": ["n", "how"],
+    "safe": [], "select": ["test", "v"], "selectattr": ["key", "test", "v"], "slice": ["n", "v"], "sort": ["b", "b", "key"],
+    "string": [], "sum": ["key", "n"], "title": [], "tojson": ["b", "indent", "seps", "b"], "trim": ["s"],
+    "truncate": ["n", "b", "s", "n"], "unique": ["b", "key"], "upper": [], "urlencode": [], "wordcount": [], "xmlattr": ["b"],
+    "nonesuch": [],
+}
+TESTS = {"odd": [], "even": [], "divisibleby": ["n"], "defined": [], "undefined": [], "filter": [], "test": [], "none": [], "boolean": [],
+         "false": [], "true": [], "integer": [], "float": [], "lower": [], "upper": [], "string": [], "mapping": [], "number": [],
+         "sequence": [], "iterable": [], "callable": [], "escaped": [], "in": ["v"], "eq": ["v"], "equalto": ["v"], "ne": ["v"],
+         "gt": ["v"], "ge": ["v"], "lt": ["v"], "le": ["v"], "greaterthan": ["v"], "lessthan": ["v"], "nonesuch": []}
+METHODS = {"strip": ["s"], "lstrip": ["s"], "rstrip": ["s"], "split": ["s", "n"], "rsplit": ["s", "n"], "splitlines": ["b"],
+           "startswith": ["s", "n", "n"], "endswith": ["s", "n", "n"], "upper": [], "lower": [], "title": [], "capitalize": [],
+           "swapcase": [], "casefold": [], "replace": ["s", "s", "n"], "find": ["s", "n", "n"], "rfind": ["s", "n"], "index": ["s"],
+           "rindex": ["s"], "count": ["s", "n"], "join": ["v"], "partition": ["s"], "rpartition": ["s"], "removeprefix": ["s"],
+           "removesuffix": ["s"], "center": ["n", "c"], "ljust": ["n", "c"], "rjust": ["n", "c"], "zfill": ["n"], "expandtabs": ["n"],
+           "format": ["v", "v"], "isalnum": [], "isalpha": [], "isascii": [], "isdecimal": [], "isdigit": [], "isidentifier": [],
+           "islower": [], "isnumeric": [], "isprintable": [], "isspace": [], "istitle": [], "isupper": [], "items": [], "keys": [],
+           "values": [], "get": ["s", "v"], "copy": [], "append": ["v"], "pop": ["n"], "update": ["v"], "bit_length": [],
+           "is_integer": [], "conjugate": [], "nonesuch": []}
+LOOP = ["index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem", "depth", "depth0", "cycle(1, 2)",
+        "changed(x)", "nope"]
+FORMATS = ["%s", "%d", "%5d|", "%-5s|", "%05.1f", "%x", "%r", "%%", "%(a)s", "%e", "%g", "%+d", "%c", "%s %s", "%.2s", "%i", "%#x", "%a"]
+BRACES = ["{}", "{0}", "{:>5}", "{:05d}", "{a}", "{0[0]}", "{0.real}", "{!r}", "{:,}", "{:.2f}", "{:x}", "{{}}", "{:^7}", "{:+}", "{:%}",
+          "{:e}", "{:g}", "{:_}", "{:<3}{}", "{"]
+
+
+class Writer:
+    def __init__(self, rng: random.Random, counts: collections.Counter) -> None:
+        self.rng = rng
+        self.counts = counts
+        self.names = list(NAMES)
+        self.macros: list[str] = []
+        self.namespaces: list[str] = []
+        self.loops = 0
+
+    def pick(self, *choices):
+        return self.rng.choice(choices)
+
+    def note(self, what: str) -> None:
+        self.counts[what] += 1
+
+    def string(self) -> str:
+        text = self.rng.choice(STRINGS)
+        quoted = json.dumps(text, ensure_ascii=self.rng.random() < 0.3)
+        if self.rng.random() < 0.3 and "'" not in text and "\\" not in quoted:
+            quoted = "'" + text.replace("\\", "\\\\") + "'" if "\n" not in text else quoted
+        return quoted
+
+    def argument(self, kind: str, depth: int) -> str:
+        r = self.rng
+        if r.random() < 0.07:
+            return self.expression(depth - 1)
+        if kind == "n":
+            return r.choice(["0", "1", "2", "3", "-1", "4", "10", "n"])
+        if kind == "b":
+            return r.choice(["true", "false"])
+        if kind == "s":
+            return self.string()
+        if kind == "c":
+            return r.choice(["'*'", "'é'", "' '"])
+        if kind == "key":
+            return r.choice(["'role'", "'content'", "'a'", "'z'", "0", "'x.y'", "'1'", "'y.0.z'", "1"])
+        if kind == "by":
+            return r.choice(["'key'", "'value'"])
+        if kind == "how":
+            return r.choice(["'common'", "'ceil'", "'floor'"])
+        if kind == "indent":
+            return r.choice(["none", "0", "1", "2", "4", "'\\t'", "-1"])
+        if kind == "seps":
+            return r.choice(["none", "(',', ':')", "[', ', ' : ']", "',:'"])
+        if kind == "fn":
+            return r.choice(["'upper'", "'length'", "'trim'", "'string'", "'tojson'", "'first'", "'int'", "'default'", "'nonesuch'", "'list'"])
+        if kind == "test":
+            return r.choice(["'equalto'", "'defined'", "'string'", "'in'", "'odd'", "'none'", "'mapping'", "'gt'", "'nonesuch'", "'number'"])
+        return self.expression(depth - 1)
+
+    def arguments(self, kinds: list[str], depth: int, names: list[str] | None = None) -> str:
+        out = []
+        for i, kind in enumerate(kinds):
+            if self.rng.random() < 0.35 + 0.25 * (i == 0 and kind in ("s", "key", "fn", "test")) * 2:
+                out.append(self.argument(kind, depth))
+            else:
+                break
+        if names and self.rng.random() < 0.2:
+            name = self.rng.choice(names)
+            out.append(f"{name}={self.argument('v', depth)}")
+        return ", ".join(out)
+
+    def atom(self) -> str:
+        r = self.rng.random()
+        if r < 0.45:
+            self.note("name")
+            return self.rng.choice(self.names)
+        if r < 0.65:
+            self.note("string")
+            return self.string()
+        if r < 0.8:
+            self.note("number")
+            return self.rng.choice(NUMBERS)
+        if r < 0.88:
+            self.note("constant")
+            return self.pick("true", "false", "none", "True", "None")
+        if r < 0.94 and self.namespaces:
+            self.note("namespace attribute")
+            return self.rng.choice(self.namespaces) + "." + self.pick("a", "v", "zz")
+        if self.loops:
+            self.note("loop attribute")
+            return "loop." + self.rng.choice(LOOP)
+        return self.rng.choice(self.names)
+
+    def expression(self, depth: int) -> str:
+        if depth <= 0:
+            return self.atom()
+        choice = self.rng.randrange(24)
+        e = lambda: self.expression(depth - 1)  # noqa: E731
+        if choice <= 2:
+            op = self.pick("+", "-", "*", "/", "//", "%", "~", "+", "~", "**")
+            self.note("operator " + op)
+            right = self.pick("0", "1", "2", "-1", "0.5") if op == "**" else e()
+            return f"{self.paren(e())} {op} {self.paren(right)}"
+        if choice <= 4:
+            op = self.pick("==", "!=", "<", "<=", ">", ">=", "in", "not in")
+            self.note("operator " + op)
+            chain = f" {self.pick('==', '<', 'in')} {self.paren(e())}" if self.rng.random() < 0.1 else ""
+            return f"{self.paren(e())} {op} {self.paren(e())}{chain}"
+        if choice == 5:
+            self.note("logic")
+            return f"{e()} {self.pick('and', 'or')} {e()}"
+        if choice == 6:
+            self.note("not")
+            return f"not {self.paren(e())}"
+        if choice == 7:
+            self.note("sign")
+            return self.pick("-", "+") + self.paren(e())
+        if choice <= 11:
+            name = self.rng.choice(list(FILTERS))
+            self.note("filter " + name)
+            keyword = {"tojson": ["ensure_ascii", "indent", "separators", "sort_keys"], "map": ["attribute", "default"], "default": ["boolean"],
+                       "join": ["attribute"], "sort": ["attribute", "reverse"], "indent": ["first", "blank"], "groupby": ["default"],
+                       "sum": ["start", "attribute"], "unique": ["attribute"], "dictsort": ["reverse", "by"]}.get(name)
+            arguments = self.arguments(FILTERS[name], depth, keyword)
+            return f"{self.paren(e())} | {name}" + (f"({arguments})" if arguments or self.rng.random() < 0.1 else "")
+        if choice <= 13:
+            name = self.rng.choice(list(TESTS))
+            self.note("test " + name)
+            arguments = self.arguments(TESTS[name], depth)
+            return f"{self.paren(e())} is {self.pick('', '', 'not ')}{name}" + (f"({arguments})" if arguments else "")
+        if choice <= 16:
+            name = self.rng.choice(list(METHODS))
+            self.note("method " + name)
+            receiver = self.paren(e())
+            if name == "format":
+                receiver = json.dumps(self.rng.choice(BRACES))
+            if name == "join":
+                receiver = self.string()
+            return f"{receiver}.{name}({self.arguments(METHODS[name], depth)})"
+        if choice == 17:
+            self.note("attribute")
+            return f"{self.paren(e())}.{self.pick('a', 'role', 'content', 'items', 'x', 'real', '0', 'keys', 'B')}"
+        if choice == 18:
+            self.note("item")
+            return f"{self.paren(e())}[{e()}]"
+        if choice == 19:
+            self.note("slice")
+            part = lambda: self.pick("", "", "1", "-1", "0", "2", "5", "n", "none")  # noqa: E731
+            step = self.pick("", "", ":", ":-1", ":2", ":" + part())
+            return f"{self.paren(e())}[{part()}:{part()}{step}]"
+        if choice == 20:
+            self.note("conditional")
+            return f"({e()} if {e()}" + (f" else {e()})" if self.rng.random() < 0.8 else ")")
+        if choice == 21:
+            kind = self.pick("list", "tuple", "dict", "list")
+            self.note("literal " + kind)
+            if kind == "dict":
+                return "{" + ", ".join(f"{self.pick(self.string(), '1', 'n', 'none')}: {e()}" for _ in range(self.rng.randrange(3))) + "}"
+            items = ", ".join(e() for _ in range(self.rng.randrange(4)))
+            return f"[{items}]" if kind == "list" else f"({items},)" if items else "()"
+        if choice == 22:
+            return self.call(depth)
+        self.note("operator % on text")
+        return json.dumps(self.rng.choice(FORMATS)) + " % " + self.paren(e())
+
+    def call(self, depth: int) -> str:
+        e = lambda: self.expression(depth - 1)  # noqa: E731
+        choice = self.rng.randrange(6)
+        if choice <= 1 and self.macros:
+            self.note("macro call")
+            arguments = [e() for _ in range(self.rng.randrange(3))]
+            if self.rng.random() < 0.3:
+                arguments.append(f"{self.pick('p', 'q', 'w')}={e()}")
+            if self.rng.random() < 0.1:
+                arguments.append("*" + self.paren(e()))
+            return f"{self.rng.choice(self.macros)}({', '.join(arguments)})"
+        if choice == 2:
+            self.note("range")
+            return f"range({self.pick('3', 'n', '2, 6', '5, 0, -2', e())}) | list"
+        if choice == 3:
+            self.note("dict()")
+            return f"dict({self.pick('', 'a=1', 'd', '[(1, 2)]', 'd, a=' + e())})"
+        if choice == 4:
+            self.note("strftime_now")
+            return f"strftime_now({self.pick(chr(39) + '%Y-%m-%d' + chr(39), chr(39) + '%d %b %Y %H:%M' + chr(39), chr(39) + '%A %B %-d %j' + chr(39))})"
+        self.note("raise_exception")
+        return f"(raise_exception({e()}) if {e()} else {e()})"
+
+    def paren(self, text: str) -> str:
+        return f"({text})" if any(c in text for c in " -+") and not (text[0] in "\"'" and text.count(text[0]) == 2) else text
+
+    def tag(self, body: str) -> str:
+        r = self.rng
+        return "{%" + r.choice(["", "", "-", "+"]) + " " + body + " " + r.choice(["", "", "-"]) + "%}"
+
+    def text(self) -> str:
+        return self.pick("", "x", "\n", " ", "  \n", "a\n  ", "\n\n", "é ", "<|im_start|>", "\t")
+
+    def block(self, depth: int) -> str:
+        saved = (list(self.names), list(self.macros), list(self.namespaces))
+        out = "".join(self.text() + self.statement(depth - 1) for _ in range(self.rng.randrange(1, 4))) + self.text()
+        if self.rng.random() < 0.5:
+            self.names, self.macros, self.namespaces = saved
+        return out
+
+    def statement(self, depth: int) -> str:
+        e = lambda d=2: self.expression(self.rng.randrange(d + 1))  # noqa: E731
+        choice = self.rng.randrange(20) if depth > 0 else self.rng.randrange(7)
+        if choice <= 3:
+            self.note("output")
+            return "{{" + self.pick("", "", "-") + " " + e(3) + " " + self.pick("", "", "-") + "}}"
+        if choice == 4:
+            name = self.pick("v1", "v2", "s", "x", "messages")
+            self.note("set")
+            out = self.tag(f"set {name} = {e()}") if self.rng.random() < 0.85 else self.tag(f"set {name}, v3 = {e()}, {e()}")
+            self.names.append(name)
+            return out
+        if choice == 5:
+            if self.namespaces and self.rng.random() < 0.7:
+                self.note("set attribute")
+                return self.tag(f"set {self.rng.choice(self.namespaces)}.{self.pick('a', 'v')} = {e()}")
+            self.note("namespace")
+            self.namespaces.append("ns")
+            return self.tag(f"set ns = namespace({self.pick('', 'a=' + e(1), 'a=1, v=' + self.string(), 'd')})")
+        if choice == 6:
+            kind = self.rng.randrange(4)
+            if kind == 0 and self.loops:
+                word = self.pick("break", "continue")
+                self.note(word)
+                return self.tag(f"if {e(1)}") + self.tag(word) + self.tag("endif")
+            if kind == 1:
+                self.note("raw")
+                return "{% raw %}{{ x }}" + self.text() + "{% endraw %}"
+            self.note("comment")
+            return "{#" + self.pick("", "-") + " c " + self.pick("", "-") + "#}"
+        if choice <= 9:
+            self.note("if")
+            out = self.tag(f"if {e()}") + self.block(depth)
+            for _ in range(self.rng.randrange(2)):
+                out += self.tag(f"elif {e()}") + self.block(depth)
+            if self.rng.random() < 0.5:
+                out += self.tag("else") + self.block(depth)
+            return out + self.tag("endif")
+        if choice <= 13:
+            return self.loop(depth)
+        if choice == 14:
+            self.note("set block")
+            name = self.pick("v1", "blk", "x")
+            out = self.tag(f"set {name}{self.pick('', '', ' | upper', ' | trim | length')}") + self.block(depth) + self.tag("endset")
+            self.names.append(name)
+            return out
+        if choice <= 16:
+            self.note("macro")
+            name = self.pick("mac", "mic")
+            signature = self.pick("", "p", "p, q=1", "p=n, q=p", "p, q, w='w'")
+            loops, self.loops = self.loops, 0
+            held = list(self.names)
+            self.names += ["p", "q", "varargs", "kwargs", "caller"] if self.rng.random() < 0.3 else ["p", "q"]
+            body = self.block(depth)
+            if self.rng.random() < 0.3:
+                self.note("caller")
+                body += "{{ caller(" + self.pick("", "1", "p") + ") }}"
+            self.names = held
+            self.loops = loops
+            out = self.tag(f"macro {name}({signature})") + body + self.tag("endmacro")
+            self.macros.append(name)
+            return out
+        if choice == 17:
+            self.note("filter block")
+            return self.tag(f"filter {self.pick('upper', 'trim', 'replace(s, t)', 'indent(2)', 'length')}") + self.block(depth) + self.tag("endfilter")
+        if choice == 18:
+            if self.macros and self.rng.random() < 0.6:
+                self.note("call block")
+                loops, self.loops = self.loops, 0
+                out = self.tag(f"call{self.pick('', '(u)', '(u, w=2)')} {self.rng.choice(self.macros)}({self.pick('', e(1))})") + self.block(depth)
+                self.loops = loops
+                return out + self.tag("endcall")
+            self.note("generation")
+            loops, self.loops = self.loops, 0
+            out = self.tag("generation") + self.block(depth) + self.tag("endgeneration")
+            self.loops = loops
+            return out
+        self.note("with")
+        name = self.pick("x", "s", "y")
+        held = list(self.names)
+        self.names.append(name)
+        out = self.tag(f"with {name} = {e()}{self.pick('', ', y = ' + e(1))}") + self.block(depth) + self.tag("endwith")
+        self.names = held
+        return out
+
+    def loop(self, depth: int) -> str:
+        self.note("for")
+        target = self.pick("x", "x", "x", "k, v", "s")
+        source = self.pick("l", "m", "messages", "d.items()", "range(n)", "s", "mixed", "missing", "l | sort", "d", "m | map(attribute='role')",
+                           "[1, [2, 3]]", self.expression(2))
+        held = list(self.names)
+        self.names += target.split(", ")
+        test = f" if {self.expression(1)}" if self.rng.random() < 0.2 else ""
+        recursive = " recursive" if self.rng.random() < 0.08 else ""
+        self.loops += 1
+        body = self.block(depth)
+        if recursive:
+            self.note("recursive")
+            body += "{{ loop(x) if x is iterable and x is not string and loop.depth < 3 }}"
+        self.loops -= 1
+        if target != "s":
+            self.names = held
+        out = self.tag(f"for {target} in {source}{test}{recursive}") + body
+        if self.rng.random() < 0.3:
+            self.note("for else")
+            out += self.tag("else") + self.block(depth)
+        return out + self.tag("endfor")
+
+
+class Timeout(BaseException):
+    pass
+
+
+def on_alarm(*_: object) -> None:
+    raise Timeout
+
+
+def reference(template: str) -> dict:
+    frame = {"documents": None, **copy.deepcopy(CONTEXT)}  # a list changes under `indent`
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    try:
+        return {"ok": _compile_jinja_template.__wrapped__(template).render(**frame)
+                if hasattr(_compile_jinja_template, "__wrapped__") else _compile_jinja_template(template).render(**frame)}
+    except Timeout:
+        return {"skip": "slow"}
+    except RecursionError:
+        return {"skip": "recursion"}
+    except MemoryError:
+        return {"skip": "memory"}
+    except Exception as error:  # the class is the expected value
+        return {"raises": type(error).__name__, "message": str(error)[:200]}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def ours(slm: str, templates: list[str]) -> list[dict]:
+    records = [{"template": t, "context": CONTEXT, "clock": CLOCK} for t in templates]
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+        file.write("unused")
+        file.flush()
+        done = subprocess.run([slm, "render", file.name, "--batch"], input="".join(json.dumps(r) + "\n" for r in records),
+                              capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
+
+
+SYNTAX = {"TemplateSyntaxError", "SyntaxError"}
+
+
+def verdict(expected: dict, answer: dict) -> str:
+    if "skip" in expected or " at 0x" in expected.get("ok", ""):
+        return "skipped"
+    error = answer.get("error")
+    if error is not None and error["code"] in NAMED:
+        return "refused by name"
+    if "ok" in expected:
+        return "same" if answer.get("text") == expected["ok"] else "DIFFERENT"
+    if error is None:
+        return "DIFFERENT"
+    if error["code"] == "TPL-SYNTAX":
+        return "same" if expected["raises"] in SYNTAX else "DIFFERENT"
+    if error["code"] == "TPL-RAISED":
+        return "same" if expected["raises"] == "TemplateError" else "DIFFERENT"
+    return "same" if error["message"].startswith(expected["raises"] + ": ") else "DIFFERENT"
+
+
+def freeze_clock() -> None:
+    import datetime as real
+    import transformers.utils.chat_template_utils as module
+
+    class Frozen(real.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls.fromisoformat(CLOCK)
+
+    module.datetime = Frozen
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slm", required=True)
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=400)
+    parser.add_argument("--show", type=int, default=12)
+    parser.add_argument("--dump", type=pathlib.Path)
+    args = parser.parse_args()
+    signal.signal(signal.SIGALRM, on_alarm)
+    sys.setrecursionlimit(3000)
+    freeze_clock()
+    deadline = time.monotonic() + args.seconds
+    totals: collections.Counter = collections.Counter()
+    constructs: collections.Counter = collections.Counter()
+    seed = args.seed
+    shown = 0
+    found = []
+    while time.monotonic() < deadline:
+        templates = []
+        for _ in range(args.batch):
+            rng = random.Random(seed)
+            seed += 1
+            writer = Writer(rng, constructs)
+            if rng.random() < 0.5:
+                templates.append("{{ " + writer.expression(rng.randrange(1, 4)) + " }}")
+            else:
+                templates.append("".join(writer.text() + writer.statement(2) for _ in range(rng.randrange(1, 5))) + writer.text())
+        for template, answer in zip(templates, ours(args.slm, templates), strict=True):
+            expected = reference(template)
+            kind = verdict(expected, answer)
+            totals[kind] += 1
+            if kind == "DIFFERENT":
+                found.append({"template": template, "expected": expected, "answer": answer})
+                if shown < args.show:
+                    shown += 1
+                    print(json.dumps(template), "\n   reference:", json.dumps(expected)[:300], "\n   slm:      ",
+                          json.dumps(answer.get("text", answer.get("error", {}).get("message")))[:300])
+    print(dict(totals), "seeds", args.seed, "to", seed - 1)
+    few = {name: n for name, n in constructs.items() if n < 1000}
+    print(len(constructs), "constructs;", "fewer than 1,000 times:", few if len(few) < 20 else len(few))
+    if args.dump:
+        args.dump.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return 1 if totals["DIFFERENT"] or not totals["same"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
