@@ -1,8 +1,8 @@
-#include "codec/sha256.h"
-
 #include <openssl/evp.h>
 
 #include <cstdlib>
+
+#include "codec/sha256.h"
 
 namespace slm {
 namespace {

@@ -71,7 +71,8 @@ void PortableSha256::Update(ByteSpan bytes) {
 Hash256 PortableSha256::Finish() {
   const uint64_t n_bits = n_bytes_ * 8;
   std::array<uint8_t, 72> tail = {0x80};
-  const size_t n_zeros = (119 - n_bytes_ % 64) % 64;  // after the 0x80, up to eight bytes before a block's end
+  const size_t n_zeros =
+      (119 - n_bytes_ % 64) % 64;  // after the 0x80, up to eight bytes before a block's end
   for (size_t i = 0; i < 8; ++i) tail[1 + n_zeros + i] = static_cast<uint8_t>(n_bits >> (56 - 8 * i));
   Update(ByteSpan(tail.data(), 1 + n_zeros + 8));
   Hash256 digest;
