@@ -141,7 +141,8 @@ Status TokenizePiece(const Compiled& compiled, const PreTokenized& pieces, const
   for (const ModelToken& token : *scratch) {
     TokenRow row;
     row.id = token.id;
-    row.text = compiled.model->vocabulary().TextOf(token.id).value_or("");
+    row.text = token.own_text ? text.substr(token.begin, token.end - token.begin)
+                              : compiled.model->vocabulary().TextOf(token.id).value_or("");
     if (token.begin == token.end) {
       row.bytes = {piece.original.begin + token.begin, piece.original.begin + token.end};
     } else if (token.end > text.size()) {
@@ -372,11 +373,6 @@ Result<std::string> Tokenizer::IdToToken(uint32_t id) const {
   if (const AddedToken* added = impl_->compiled.added.FindId(id)) return added->content;
   if (const auto text = impl_->compiled.model->vocabulary().TextOf(id)) return std::string(*text);
   return Fail(ErrorCode::kTokUnknownId, "no token has the id " + std::to_string(id));
-}
-
-bool Tokenizer::IsSpecial(uint32_t id) const {
-  const AddedToken* added = impl_->compiled.added.FindId(id);
-  return added != nullptr && added->special;
 }
 
 std::vector<uint32_t> Tokenizer::prefix_ids() const {

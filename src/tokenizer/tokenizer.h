@@ -117,7 +117,6 @@ class Tokenizer {
   [[nodiscard]] std::optional<uint32_t> TokenToId(std::string_view token) const;
   // TOK-UNKNOWN-ID.
   [[nodiscard]] Result<std::string> IdToToken(uint32_t id) const;
-  [[nodiscard]] bool IsSpecial(uint32_t id) const;
   // Ids that the post-processor puts before and after a single text.
   [[nodiscard]] std::vector<uint32_t> prefix_ids() const;
   [[nodiscard]] std::vector<uint32_t> suffix_ids() const;
