@@ -51,7 +51,7 @@ void AppendScalar(std::string* out, char32_t scalar) {
   }
 }
 
-void Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial) {
+Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial) {
   const auto [begin, end] = TransformRange(*text);
   std::string out(text->text, 0, begin);
   std::vector<Span> align(text->align.begin(), text->align.begin() + static_cast<ptrdiff_t>(begin));
@@ -70,8 +70,13 @@ void Transform(AlignedText* text, std::span<const Change> changes, size_t n_init
     if (change.change > 0) {
       origin = offset < 1 ? Span{text->original.begin, text->original.begin} : text->align[offset - 1];
     } else {
-      origin =
-          offset < text->align.size() ? text->align[offset] : Span{text->original.end, text->original.end};
+      if (offset >= text->align.size()) {
+        return Fail(MakeError(ErrorCode::kTokSchema,
+                              "a normalizer rewrites text that begins with characters of no origin, and runs "
+                              "past its end (the reference panics)")
+                        .Field("$.normalizer"));
+      }
+      origin = text->align[offset];
       offset += next_size();
       for (int32_t i = 0; i < -change.change; ++i) offset += next_size();
     }
@@ -80,6 +85,7 @@ void Transform(AlignedText* text, std::span<const Change> changes, size_t n_init
   }
   text->text = std::move(out);
   text->align = std::move(align);
+  return {};
 }
 
 void Prepend(AlignedText* text, std::string_view prefix) {

@@ -77,12 +77,13 @@ struct Change {
 };
 
 // Rewrites the whole text; every character of it must be replaced or removed by `changes`, apart from
-// `n_initial` characters at the start, which go.
-void Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial = 0);
+// `n_initial` characters at the start, which go. TOK-SCHEMA where there are fewer characters to replace
+// (the text begins with some that stand for nothing of the input): the reference panics.
+[[nodiscard]] Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial = 0);
 
 // Keeps the characters that `keep` accepts.
 template <typename Keep>
-void Filter(AlignedText* text, Keep keep) {
+[[nodiscard]] Status Filter(AlignedText* text, Keep keep) {
   std::vector<Change> changes;
   size_t n_initial = 0;
   int32_t n_removed = 0;
@@ -102,26 +103,27 @@ void Filter(AlignedText* text, Keep keep) {
     changes.push_back({scalar.value, 0});
   }
   if (!changes.empty()) changes.back().change = -n_removed;
-  Transform(text, changes, n_initial);
+  return Transform(text, changes, n_initial);
 }
 
 // Replaces each character by another one.
 template <typename Replace>
-void MapScalars(AlignedText* text, Replace replace) {
+[[nodiscard]] Status MapScalars(AlignedText* text, Replace replace) {
   std::vector<Change> changes;
   for (size_t i = 0; i < text->text.size();) {
     const Scalar scalar = ReadScalar(text->text.data() + i);
     i += scalar.n_bytes;
     changes.push_back({replace(scalar.value), 0});
   }
-  Transform(text, changes);
+  return Transform(text, changes);
 }
 
 // Puts `prefix` in front, aligned with the first character; nothing happens to empty text.
 void Prepend(AlignedText* text, std::string_view prefix);
 
 // Every match, in order, becomes `content`. LIMIT if the result grows beyond GrowthLimit.
-[[nodiscard]] Status ReplaceMatches(AlignedText* text, std::span<const Span> matches, std::string_view content);
+[[nodiscard]] Status ReplaceMatches(AlignedText* text, std::span<const Span> matches,
+                                    std::string_view content);
 
 // Every leftmost occurrence of `pattern` becomes `content`. An empty pattern matches before every
 // character and at the end. LIMIT as above.

@@ -64,7 +64,7 @@ std::optional<uint8_t> ByteOfAlphabet(char32_t scalar) {
   return static_cast<uint8_t>(kInverse[scalar]);
 }
 
-void TransformToBytes(AlignedText* text) {
+Status TransformToBytes(AlignedText* text) {
   std::vector<Change> changes;
   for (size_t i = 0; i < text->text.size();) {
     const Scalar scalar = ReadScalar(text->text.data() + i);
@@ -77,7 +77,7 @@ void TransformToBytes(AlignedText* text) {
     }
     i += scalar.n_bytes;
   }
-  Transform(text, changes);
+  return Transform(text, changes);
 }
 
 void AppendByteLevelToken(std::string_view token, std::string* out) {

@@ -21,7 +21,7 @@ namespace slm::tokenizer {
 [[nodiscard]] std::optional<uint8_t> ByteOfAlphabet(char32_t scalar);
 
 // Rewrites a text to the characters that stand for its bytes; an escaped byte is one byte.
-void TransformToBytes(AlignedText* text);
+[[nodiscard]] Status TransformToBytes(AlignedText* text);
 
 // Bytes of a token: mapped back if every character belongs to the alphabet, else its own UTF-8.
 void AppendByteLevelToken(std::string_view token, std::string* out);

@@ -128,7 +128,7 @@ bool IsCleanedAway(char32_t c) {
   return c != '\t' && c != '\n' && c != '\r' && (unicode::BertClassV8(c) & unicode::kControlV8) != 0;
 }
 
-void Lowercase(AlignedText* text) {
+Status Lowercase(AlignedText* text) {
   std::vector<Change> changes;
   for (size_t i = 0; i < text->text.size();) {
     const Scalar scalar = ReadScalar(text->text.data() + i);
@@ -136,7 +136,7 @@ void Lowercase(AlignedText* text) {
     changes.push_back({unicode::LowercaseV17(scalar.value), 0});
     if (scalar.value == 0x130) changes.push_back({0x307, 1});
   }
-  Transform(text, changes);
+  return Transform(text, changes);
 }
 
 }  // namespace
@@ -155,14 +155,13 @@ Status ReplaceNormalizer::Normalize(AlignedText* text) const {
 Status UnicodeNormalizer::Normalize(AlignedText* text) const {
   if (StartsSomewhere(*text) && IsAscii(text->text)) return {};
   const std::vector<Decomposed> parts = Decompose(text->text, compatible_);
-  Transform(text, compose_ ? Compose(parts) : Uncomposed(parts));
-  return {};
+  return Transform(text, compose_ ? Compose(parts) : Uncomposed(parts));
 }
 
 Status BertNormalizer::Normalize(AlignedText* text) const {
   if (options_.clean_text) {
-    Filter(text, [](char32_t c) { return !IsCleanedAway(c); });
-    MapScalars(text, [](char32_t c) { return unicode::IsWhiteSpace(c) ? U' ' : c; });
+    SLM_TRY(Filter(text, [](char32_t c) { return !IsCleanedAway(c); }));
+    SLM_TRY(MapScalars(text, [](char32_t c) { return unicode::IsWhiteSpace(c) ? U' ' : c; }));
   }
   if (options_.handle_chinese_chars) {
     std::vector<Change> changes;
@@ -177,14 +176,14 @@ Status BertNormalizer::Normalize(AlignedText* text) const {
       changes.push_back({scalar.value, 1});
       changes.push_back({' ', 1});
     }
-    Transform(text, changes);
+    SLM_TRY(Transform(text, changes));
   }
   if (options_.strip_accents) {
-    Transform(text, Uncomposed(Decompose(text->text, false)));
-    Filter(text, [](char32_t c) { return (unicode::BertClassV8(c) & unicode::kNonspacingMarkV8) == 0; });
+    SLM_TRY(Transform(text, Uncomposed(Decompose(text->text, false))));
+    SLM_TRY(
+        Filter(text, [](char32_t c) { return (unicode::BertClassV8(c) & unicode::kNonspacingMarkV8) == 0; }));
   }
-  if (options_.lowercase) Lowercase(text);
-  return {};
+  return options_.lowercase ? Lowercase(text) : Status{};
 }
 
 Status StripNormalizer::Normalize(AlignedText* text) const {
@@ -201,37 +200,32 @@ Status StripNormalizer::Normalize(AlignedText* text) const {
   if (begin == 0 && end == scalars.size()) return {};
   std::vector<Change> changes;
   for (size_t i = begin; i < end; ++i) changes.push_back({scalars[i], 0});
-  Transform(text, changes, begin);
-  return {};
+  return Transform(text, changes, begin);
 }
 
 Status StripAccentsNormalizer::Normalize(AlignedText* text) const {
-  Filter(text, [](char32_t c) { return !unicode::IsMarkV9(c); });
-  return {};
+  return Filter(text, [](char32_t c) { return !unicode::IsMarkV9(c); });
 }
 
 Status LowercaseNormalizer::Normalize(AlignedText* text) const {
-  Lowercase(text);
-  return {};
+  return Lowercase(text);
 }
 
 Status NmtNormalizer::Normalize(AlignedText* text) const {
-  Filter(text, [](char32_t c) {
+  SLM_TRY(Filter(text, [](char32_t c) {
     return !((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
              c == 0x9F);
-  });
-  MapScalars(text, [](char32_t c) {
+  }));
+  return MapScalars(text, [](char32_t c) {
     const bool becomes_space = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
                                (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
                                c == 0xFEFF || c == 0xFFFD;
     return becomes_space ? U' ' : c;
   });
-  return {};
 }
 
 Status ByteLevelNormalizer::Normalize(AlignedText* text) const {
-  TransformToBytes(text);
-  return {};
+  return TransformToBytes(text);
 }
 
 Result<std::unique_ptr<PrecompiledNormalizer>> PrecompiledNormalizer::Make(ByteSpan charsmap) {
@@ -256,14 +250,16 @@ Result<std::unique_ptr<PrecompiledNormalizer>> PrecompiledNormalizer::Make(ByteS
   return out;
 }
 
-Result<std::optional<std::string_view>> PrecompiledNormalizer::Find(std::string_view part) const {
+Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer::Find(std::string_view part,
+                                                                                       bool longest) const {
   const auto offset_of = [](uint32_t unit) { return size_t{unit >> 10} << ((unit & 0x200) >> 6); };
   const auto damaged = [] {
     return Fail(ErrorCode::kTokCharsmap, "precompiled_charsmap leads outside its trie or its strings");
   };
+  std::optional<std::pair<size_t, std::string_view>> found;
   size_t at = offset_of(trie_[0]);
-  for (const char c : part) {
-    const auto byte = static_cast<uint8_t>(c);
+  for (size_t i = 0; i < part.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(part[i]);
     if (byte == 0) break;
     at ^= byte;
     if (at >= trie_.size()) return damaged();
@@ -276,9 +272,15 @@ Result<std::optional<std::string_view>> PrecompiledNormalizer::Find(std::string_
     if (begin > strings_.size() || (begin < strings_.size() && IsContinuation(strings_[begin])))
       return damaged();
     const size_t end = std::min(strings_.find('\0', begin), strings_.size());
-    return std::optional(std::string_view(strings_).substr(begin, end - begin));
+    found = {i + 1, std::string_view(strings_).substr(begin, end - begin)};
+    if (!longest) break;
   }
-  return std::optional<std::string_view>();
+  return found;
+}
+
+Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer::FindLongest(
+    std::string_view text) const {
+  return Find(text, true);
 }
 
 Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
@@ -307,9 +309,9 @@ Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
     const std::string_view cluster =
         std::string_view(text->text).substr(places[begin], places[end] - places[begin]);
     if (cluster.size() < 6) {
-      SLM_ASSIGN(const auto with, Find(cluster));
+      SLM_ASSIGN(const auto with, Find(cluster, false));
       if (with) {
-        replace(end - begin, *with);
+        replace(end - begin, with->second);
         begin = end;
         continue;
       }
@@ -317,16 +319,15 @@ Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
     for (; begin < end; ++begin) {
       const std::string_view one =
           std::string_view(text->text).substr(places[begin], places[begin + 1] - places[begin]);
-      SLM_ASSIGN(const auto with, Find(one));
+      SLM_ASSIGN(const auto with, Find(one, false));
       if (with) {
-        replace(1, *with);
+        replace(1, with->second);
       } else {
         changes.push_back({scalars[begin], 0});
       }
     }
   }
-  if (modified) Transform(text, changes);
-  return {};
+  return modified ? Transform(text, changes) : Status{};
 }
 
 Status SequenceNormalizer::Normalize(AlignedText* text) const {

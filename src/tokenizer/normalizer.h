@@ -112,13 +112,17 @@ class PrecompiledNormalizer final : public Normalizer {
  public:
   // TOK-CHARSMAP for a map that is damaged where it can be told at once.
   [[nodiscard]] static Result<std::unique_ptr<PrecompiledNormalizer>> Make(ByteSpan charsmap);
+  // The longest entry that begins `text`, with its length, as SentencePiece itself looks. TOK-CHARSMAP.
+  [[nodiscard]] Result<std::optional<std::pair<size_t, std::string_view>>> FindLongest(
+      std::string_view text) const;
   // TOK-CHARSMAP where the text leads outside the trie or its strings.
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
 
  private:
   PrecompiledNormalizer() = default;
-  // The replacement for the start of `part`, if there is one.
-  [[nodiscard]] Result<std::optional<std::string_view>> Find(std::string_view part) const;
+  // The shortest (or longest) entry that begins `part`: its length and its replacement.
+  [[nodiscard]] Result<std::optional<std::pair<size_t, std::string_view>>> Find(std::string_view part,
+                                                                                bool longest) const;
   std::vector<uint32_t> trie_;  // a double array (Darts)
   std::string strings_;         // ended by NUL each
 };

@@ -99,7 +99,7 @@ Status ByteLevelPreTokenizer::Run(PreTokenized* pieces) const {
     if (piece.added != kNoToken) continue;
     if (StartsNowhere(*pieces, piece)) {
       AlignedText text = pieces->Copy(piece);
-      TransformToBytes(&text);
+      SLM_TRY(TransformToBytes(&text));
       piece = pieces->Append(text);
       continue;
     }

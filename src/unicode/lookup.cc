@@ -88,17 +88,17 @@ struct ClusterState {
 bool IsBoundary(const ClusterState& state, uint8_t next_value) {
   const uint8_t last = state.last;
   const uint8_t next = next_value & 15;
-  if (last == kCr && next == kLf) return false;                                      // GB3
-  if (last == kCr || last == kLf || last == kControl) return true;                   // GB4
-  if (next == kCr || next == kLf || next == kControl) return true;                   // GB5
+  if (last == kCr && next == kLf) return false;                                               // GB3
+  if (last == kCr || last == kLf || last == kControl) return true;                            // GB4
+  if (next == kCr || next == kLf || next == kControl) return true;                            // GB5
   if (last == kL && (next == kL || next == kV || next == kLv || next == kLvt)) return false;  // GB6
-  if ((last == kLv || last == kV) && (next == kV || next == kT)) return false;       // GB7
-  if ((last == kLvt || last == kT) && next == kT) return false;                      // GB8
-  if (next == kExtend || next == kZwj || next == kSpacingMark) return false;         // GB9, GB9a
-  if (last == kPrepend) return false;                                                // GB9b
-  if (state.conjunct == 2 && ((next_value >> 5) & 3) == kConsonant) return false;    // GB9c
-  if (state.picture_joined && (next_value & 16) != 0) return false;                  // GB11
-  return !(last == kRegional && next == kRegional && state.n_regional % 2 == 1);     // GB12, GB13
+  if ((last == kLv || last == kV) && (next == kV || next == kT)) return false;                // GB7
+  if ((last == kLvt || last == kT) && next == kT) return false;                               // GB8
+  if (next == kExtend || next == kZwj || next == kSpacingMark) return false;                  // GB9, GB9a
+  if (last == kPrepend) return false;                                                         // GB9b
+  if (state.conjunct == 2 && ((next_value >> 5) & 3) == kConsonant) return false;             // GB9c
+  if (state.picture_joined && (next_value & 16) != 0) return false;                           // GB11
+  return !(last == kRegional && next == kRegional && state.n_regional % 2 == 1);              // GB12, GB13
 }
 
 }  // namespace
@@ -116,11 +116,12 @@ char32_t FoldV16(char32_t scalar) {
 std::optional<std::span<const char32_t>> PropertyRangesV16(std::string_view name) {
   using namespace internal_properties_v16_0;
   const Property* end = kProperties + kPropertyCount;
-  const Property* found =
-      std::lower_bound(kProperties, end, name,
-                       [](const Property& property, std::string_view wanted) { return property.name < wanted; });
+  const Property* found = std::lower_bound(
+      kProperties, end, name,
+      [](const Property& property, std::string_view wanted) { return property.name < wanted; });
   if (found == end || found->name != name) return std::nullopt;
-  return std::span<const char32_t>(kRanges + size_t{found->begin} * 2, (found->end - found->begin) * size_t{2});
+  return std::span<const char32_t>(kRanges + size_t{found->begin} * 2,
+                                   (found->end - found->begin) * size_t{2});
 }
 
 size_t GraphemeEndV17(std::span<const char32_t> text, size_t begin) {
