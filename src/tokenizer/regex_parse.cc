@@ -351,7 +351,7 @@ class RegexParser {
   [[nodiscard]] bool IsComment() const { return LooksAt("(?#"); }
   Status SkipComment() {
     const size_t begin = at_;
-    while (!AtEnd() && pattern_[at_] != ')') at_ += pattern_[at_] == '\\' ? 2 : 1;
+    while (!AtEnd() && pattern_[at_] != ')') at_ += pattern_[at_] == '\\' ? size_t{2} : size_t{1};
     if (AtEnd()) return Wrong(begin, "a comment without an end");
     ++at_;
     return {};
