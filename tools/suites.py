@@ -167,6 +167,14 @@ def tokenizer_fuzz(context: Context) -> None:
             context.not_run(f"tokenizer fuzzing on {name}: its source directory is absent")
     context.run([str(python), str(context.root / "tests/tokenizer/fuzz_against_reference.py"), "--slm",
                  str(context.slm), "--strings", "3000", "--seed", "3", *models])
+    shared = context.root / ".." / "shared" / "vectors" / "tokenizers"
+    context.run([str(python), str(context.root / "tests/tokenizer/fuzz_components.py"), "--slm", str(context.slm),
+                 "--files", "2000", "--seconds", "30", "--charsmap",
+                 str(shared / "models" / "xlnet_base_cased.tokenizer.json")])
+    if (shared / "split_regex_patterns.json").exists():
+        context.python("tests/tokenizer/split_regex_oracle.py", "--slm", str(context.slm), "--data", str(shared))
+    else:
+        context.not_run("published Split patterns: they are not here")
 
 
 def promote(context: Context) -> None:

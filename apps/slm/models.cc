@@ -166,6 +166,10 @@ Result<std::string> ReadTokenizerJson(const std::string& path) {
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::string& path,
                                                                   const tokenizer::LoadOptions& options) {
+  if (path.ends_with(".model") && !IsDirectory(path)) {
+    SLM_ASSIGN(const std::string file, ReadTextFile(path, kMaxTokenizerBytes));
+    return Named(tokenizer::Tokenizer::FromSentencePiece(AsBytes(file)), path);
+  }
   SLM_ASSIGN(std::string text, ReadTokenizerJson(path));
   const std::string name = IsDirectory(path) ? Join(path, "tokenizer.json") : path;
   return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), name);

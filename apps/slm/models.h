@@ -14,7 +14,8 @@
 
 namespace slm::app {
 
-// A directory (its tokenizer.json), a tokenizer.json, or a .slm file. Errors name the file.
+// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, or a .slm file. Errors
+// name the file.
 [[nodiscard]] Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(
     const std::string& path, const tokenizer::LoadOptions& options = {});
 // The text of that tokenizer.json.

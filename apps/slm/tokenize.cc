@@ -2,6 +2,7 @@
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
+#include "tokenizer/difference.h"
 
 namespace slm::app {
 namespace {
@@ -23,6 +24,7 @@ struct TokenizeArgs {
   bool lenient = false;
   bool no_special = false;
   bool special_as_text = false;
+  bool compare = false;
 };
 
 struct DetokenizeArgs {
@@ -157,6 +159,24 @@ std::string Explain(const Trace& trace, const Encoding& encoding) {
   return text;
 }
 
+// Offsets in UTF-16 code units of the text, from those in bytes.
+void WriteUtf16Offsets(std::string_view text, const Encoding& encoding, json::Writer& out) {
+  std::vector<uint64_t> units(text.size() + 1, 0);  // before each byte
+  uint64_t n = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    units[i] = n;
+    const auto byte = static_cast<uint8_t>(text[i]);
+    if ((byte & 0xC0) != 0x80) n += byte >= 0xF0 ? 2 : 1;
+  }
+  units[text.size()] = n;
+  std::vector<std::pair<uint64_t, uint64_t>> offsets;
+  for (const auto& [begin, end] : encoding.byte_offsets) {
+    offsets.emplace_back(units[std::min<uint64_t>(begin, text.size())],
+                         units[std::min<uint64_t>(end, text.size())]);
+  }
+  WriteOffsets("utf16", offsets, out);
+}
+
 void WriteTrace(const Trace& trace, const Encoding& encoding, json::Writer& out) {
   const auto range = [&out](uint64_t begin, uint64_t end) {
     out.Key("byte").BeginArray().Uint(begin).Uint(end).EndArray();
@@ -216,7 +236,10 @@ Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenize
     json::Writer out;
     out.BeginObject();
     WriteEncoding(*encoding, out);
-    if (args.explain) WriteTrace(trace, *encoding, out);
+    if (args.explain) {
+      WriteUtf16Offsets(text, *encoding, out);
+      WriteTrace(trace, *encoding, out);
+    }
     if (args.explain) out.Key("profile").Raw(tokenizer.profile_json());
     context.Print(out.EndObject().Take() + "\n");
     return {};
@@ -229,6 +252,51 @@ Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenize
   for (const uint32_t id : encoding->ids) line += (line.empty() ? "" : " ") + std::to_string(id);
   context.Print(line + "\n");
   return {};
+}
+
+void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, const std::optional<ErrorCode>& error,
+              json::Writer& out) {
+  out.Key(key).BeginArray();
+  for (const uint32_t id : ids) out.Uint(id);
+  out.EndArray();
+  if (error) out.Key(std::string(key) + "_refused").String(Info(*error).name);
+}
+
+// Two tokenizers over the corpus, all tokens, all merges and generated strings: the shortest text on
+// which they differ, as TOK-CONFLICT.
+Status CompareTokenizers(AppContext& context, const TokenizeArgs& args, const Tokenizer& first) {
+  if (args.text == "-")
+    return Fail(MakeError(ErrorCode::kUsage, "--compare takes two tokenizers").Field("TEXT"));
+  SLM_ASSIGN(const auto second, OpenTokenizer(args.text, {.lenient = args.lenient}));
+  tokenizer::DifferenceOptions options;
+  options.add_special_tokens = !args.no_special;
+  const tokenizer::DifferenceReport report = tokenizer::FindShortestDifference(first, *second, options);
+  const auto& found = report.difference;
+  if (context.json) {
+    json::Writer out;
+    out.BeginObject().Key("equal").Bool(!found).Key("tried").Uint(report.n_tried);
+    if (found) {
+      out.Key("found_by").String(found->phase).Key("text").String(found->text);
+      WriteIds("first", found->first_ids, found->first_error, out);
+      WriteIds("second", found->second_ids, found->second_error, out);
+    }
+    context.Print(out.EndObject().Take() + "\n");
+  } else if (!found) {
+    context.Print("no difference on " + std::to_string(report.n_tried) + " texts\n");
+  } else {
+    const auto list = [](const std::vector<uint32_t>& ids, const std::optional<ErrorCode>& error) {
+      std::string line;
+      for (const uint32_t id : ids) line += " " + std::to_string(id);
+      return error ? " refused: " + std::string(Info(*error).name) : line;
+    };
+    context.Print("shortest text found: |" + EscapeForDisplay(found->text) +
+                  "|\n  first: " + list(found->first_ids, found->first_error) + "\n  second:" +
+                  list(found->second_ids, found->second_error) + "\n  found by: " + found->phase + "\n");
+  }
+  if (!found) return {};
+  return Fail(MakeError(ErrorCode::kTokConflict,
+                        "the two tokenizers give other ids for |" + EscapeForDisplay(found->text) + "|")
+                  .In(args.text));
 }
 
 Result<DecodeMode> ModeOf(std::string_view name) {
@@ -299,7 +367,8 @@ Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Toke
 void RegisterTokenize(Command& root, AppContext& context) {
   auto* args = context.Own<TokenizeArgs>();
   Command& command = root.Add("tokenize", "Token ids and offsets of a text");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, or .slm", /*required=*/true);
+  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+                 /*required=*/true);
   command.Option("text", &args->text, "The text (default, or -: standard input, all its bytes)");
   command.Flag("--explain", &args->explain, "Every stage: added tokens, normalized text, pre-tokens, model");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
@@ -307,6 +376,8 @@ void RegisterTokenize(Command& root, AppContext& context) {
                "Without the tokens that the post-processor puts in");
   command.Flag("--special-tokens-as-text", &args->special_as_text,
                "Special tokens in the text are plain text");
+  command.Flag("--compare", &args->compare,
+               "MODEL against a second one, named in place of TEXT: the shortest text on which they differ");
   command.Flag("--lenient", &args->lenient,
                "Take what the reference library takes: gaps between ids, merges twice, ids that disagree");
   command.Excludes("--batch", {"text", "--explain", "--no-special-tokens", "--special-tokens-as-text"});
@@ -318,6 +389,11 @@ void RegisterTokenize(Command& root, AppContext& context) {
   command.Run([args, &context] {
     const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
+    if (args->compare) {
+      if (const Status status = CompareTokenizers(context, *args, **tokenizer); !status)
+        context.Report(status.error());
+      return;
+    }
     if (args->batch) {
       return RunBatch(context, [&](const json::Value& record, json::Writer& out) {
         return TokenizeRecord(**tokenizer, record, out);
@@ -331,7 +407,8 @@ void RegisterTokenize(Command& root, AppContext& context) {
 void RegisterDetokenize(Command& root, AppContext& context) {
   auto* args = context.Own<DetokenizeArgs>();
   Command& command = root.Add("detokenize", "The bytes that token ids stand for");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, or .slm", /*required=*/true);
+  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+                 /*required=*/true);
   command.Option("ids", &args->ids, "Token ids (default: standard input)");
   command.Option("--mode", &args->mode,
                  "raw (bytes), visible (as the reference shows it) or diagnostic (escaped)");

@@ -139,8 +139,12 @@ Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, bool special_
   std::vector<Piece> after;
   for (const Piece& piece : before) {
     if (piece.range.begin == piece.range.end) continue;
-    if (piece.added != kNoToken || matcher.empty()) {
+    if (piece.added != kNoToken) {
       after.push_back(piece);
+      continue;
+    }
+    if (matcher.empty()) {  // as a cut without a match: what the piece stands for is told anew
+      after.push_back(pieces->Slice(piece, {0, piece.range.end - piece.range.begin}));
       continue;
     }
     SLM_ASSIGN(const std::vector<Found> found, FindIn(pieces->Text(piece), matcher, special_as_text));

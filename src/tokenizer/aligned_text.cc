@@ -51,7 +51,7 @@ void AppendScalar(std::string* out, char32_t scalar) {
   }
 }
 
-void Transform(AlignedText* text, std::span<const Change> changes) {
+Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial) {
   const auto [begin, end] = TransformRange(*text);
   std::string out(text->text, 0, begin);
   std::vector<Span> align(text->align.begin(), text->align.begin() + static_cast<ptrdiff_t>(begin));
@@ -64,13 +64,19 @@ void Transform(AlignedText* text, std::span<const Change> changes) {
     replaced += size;
     return size;
   };
+  for (size_t i = 0; i < n_initial; ++i) offset += next_size();
   for (const Change& change : changes) {
     Span origin;
     if (change.change > 0) {
       origin = offset < 1 ? Span{text->original.begin, text->original.begin} : text->align[offset - 1];
     } else {
-      origin =
-          offset < text->align.size() ? text->align[offset] : Span{text->original.end, text->original.end};
+      if (offset >= text->align.size()) {
+        return Fail(MakeError(ErrorCode::kTokSchema,
+                              "a normalizer rewrites text that begins with characters of no origin, and runs "
+                              "past its end (the reference panics)")
+                        .Field("$.normalizer"));
+      }
+      origin = text->align[offset];
       offset += next_size();
       for (int32_t i = 0; i < -change.change; ++i) offset += next_size();
     }
@@ -79,6 +85,7 @@ void Transform(AlignedText* text, std::span<const Change> changes) {
   }
   text->text = std::move(out);
   text->align = std::move(align);
+  return {};
 }
 
 void Prepend(AlignedText* text, std::string_view prefix) {
@@ -93,35 +100,49 @@ void Prepend(AlignedText* text, std::string_view prefix) {
   text->align.insert(text->align.begin(), prefix.size(), first);
 }
 
-Status ReplaceAll(AlignedText* text, std::string_view pattern, std::string_view content) {
+Status ReplaceMatches(AlignedText* text, std::span<const Span> matches, std::string_view content) {
+  if (matches.empty()) return {};
   const std::string& old = text->text;
-  if (old.empty()) return {};
-  size_t found = FindNext(old, pattern, 0);
-  if (found == std::string::npos) return {};
+  uint64_t n_matched = 0;
+  for (const Span& match : matches) n_matched += match.end - match.begin;
+  const uint64_t new_size = old.size() - n_matched + matches.size() * content.size();
+  if (new_size > old.size() && new_size > GrowthLimit(text->original.end - text->original.begin)) {
+    return Fail(ErrorCode::kLimit, "the normalizer makes a text of " +
+                                       std::to_string(text->original.end - text->original.begin) +
+                                       " bytes grow to " + std::to_string(new_size));
+  }
   std::string out;
   std::vector<Span> align;
-  out.reserve(old.size());
-  align.reserve(old.size());
+  out.reserve(new_size);
+  align.reserve(new_size);
   const auto align_at = [text](size_t i) { return text->align.begin() + static_cast<ptrdiff_t>(i); };
   size_t last_end = 0;
-  while (found != std::string::npos) {
-    const size_t end = found + pattern.size();
-    out.append(old, last_end, found - last_end);
-    align.insert(align.end(), align_at(last_end), align_at(found));
-    const Span origin = end < 1 ? Span{text->original.begin, text->original.begin} : text->align[end - 1];
+  for (const Span& match : matches) {
+    out.append(old, last_end, match.begin - last_end);
+    align.insert(align.end(), align_at(last_end), align_at(match.begin));
+    const Span origin =
+        match.end < 1 ? Span{text->original.begin, text->original.begin} : text->align[match.end - 1];
     out.append(content);
     align.insert(align.end(), content.size(), origin);
-    if (out.size() > kMaxTextBytes) {
-      return Fail(ErrorCode::kLimit, "the normalizer makes the text larger than 1 GiB");
-    }
-    last_end = end;
-    found = FindNext(old, pattern, pattern.empty() ? end + 1 : end);
+    last_end = match.end;
   }
   out.append(old, last_end, old.size() - last_end);
   align.insert(align.end(), align_at(last_end), text->align.end());
   text->text = std::move(out);
   text->align = std::move(align);
   return {};
+}
+
+Status ReplaceAll(AlignedText* text, std::string_view pattern, std::string_view content) {
+  const std::string& old = text->text;
+  if (old.empty()) return {};
+  std::vector<Span> matches;
+  for (size_t found = FindNext(old, pattern, 0); found != std::string::npos;) {
+    const size_t end = found + pattern.size();
+    matches.push_back({static_cast<uint32_t>(found), static_cast<uint32_t>(end)});
+    found = FindNext(old, pattern, pattern.empty() ? end + 1 : end);
+  }
+  return ReplaceMatches(text, matches, content);
 }
 
 }  // namespace slm::tokenizer

@@ -26,9 +26,16 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-// Bounds (TOK-05). A text that grows beyond the second while it is normalized is refused.
+// Bounds (TOK-05). A text that grows beyond the second, or beyond what GrowthLimit allows its part of
+// the input, is refused.
 inline constexpr uint64_t kMaxInputBytes = uint64_t{1} << 28;
 inline constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
+
+// To how many bytes normalizers may make a segment of n bytes grow: 16 MiB + 16 n, at most kMaxTextBytes.
+[[nodiscard]] constexpr uint64_t GrowthLimit(uint64_t n_bytes) {
+  const uint64_t limit = (uint64_t{16} << 20) + 16 * n_bytes;
+  return limit < kMaxTextBytes ? limit : kMaxTextBytes;
+}
 
 struct Scalar {
   char32_t value;
@@ -69,14 +76,57 @@ struct Change {
   int32_t change;
 };
 
-// Rewrites the whole text; every character of it must be replaced or removed by `changes`.
-void Transform(AlignedText* text, std::span<const Change> changes);
+// Rewrites the whole text; every character of it must be replaced or removed by `changes`, apart from
+// `n_initial` characters at the start, which go. TOK-SCHEMA where there are fewer characters to replace
+// (the text begins with some that stand for nothing of the input): the reference panics.
+[[nodiscard]] Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial = 0);
+
+// Keeps the characters that `keep` accepts.
+template <typename Keep>
+[[nodiscard]] Status Filter(AlignedText* text, Keep keep) {
+  std::vector<Change> changes;
+  size_t n_initial = 0;
+  int32_t n_removed = 0;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    i += scalar.n_bytes;
+    if (!keep(scalar.value)) {
+      ++n_removed;
+      continue;
+    }
+    if (changes.empty()) {
+      n_initial = static_cast<size_t>(n_removed);
+    } else {
+      changes.back().change = -n_removed;
+    }
+    n_removed = 0;
+    changes.push_back({scalar.value, 0});
+  }
+  if (!changes.empty()) changes.back().change = -n_removed;
+  return Transform(text, changes, n_initial);
+}
+
+// Replaces each character by another one.
+template <typename Replace>
+[[nodiscard]] Status MapScalars(AlignedText* text, Replace replace) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    i += scalar.n_bytes;
+    changes.push_back({replace(scalar.value), 0});
+  }
+  return Transform(text, changes);
+}
 
 // Puts `prefix` in front, aligned with the first character; nothing happens to empty text.
 void Prepend(AlignedText* text, std::string_view prefix);
 
+// Every match, in order, becomes `content`. LIMIT if the result grows beyond GrowthLimit.
+[[nodiscard]] Status ReplaceMatches(AlignedText* text, std::span<const Span> matches,
+                                    std::string_view content);
+
 // Every leftmost occurrence of `pattern` becomes `content`. An empty pattern matches before every
-// character and at the end. LIMIT if the result grows beyond kMaxTextBytes.
+// character and at the end. LIMIT as above.
 [[nodiscard]] Status ReplaceAll(AlignedText* text, std::string_view pattern, std::string_view content);
 
 }  // namespace slm::tokenizer

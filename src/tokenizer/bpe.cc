@@ -11,11 +11,6 @@ namespace {
 constexpr uint32_t kNone = 0xFFFFFFFF;
 constexpr char32_t kLowEnd = 0x400;
 
-std::string ByteTokenText(uint32_t byte) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
-}
-
 struct Candidate {
   uint32_t rank;
   uint32_t at;
@@ -29,6 +24,11 @@ struct Later {
 };
 
 }  // namespace
+
+std::string ByteTokenText(uint32_t byte) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
+}
 
 BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, const std::vector<MergeRule>& merges)
     : options_(std::move(options)),

@@ -33,6 +33,9 @@ struct MergeRule {
   uint32_t merged;
 };
 
+// <0xNN>
+[[nodiscard]] std::string ByteTokenText(uint32_t byte);
+
 class BpeModel final : public Model {
  public:
   // `merges` in order of rank; of a pair that stands twice the last one counts.

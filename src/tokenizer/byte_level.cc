@@ -64,6 +64,22 @@ std::optional<uint8_t> ByteOfAlphabet(char32_t scalar) {
   return static_cast<uint8_t>(kInverse[scalar]);
 }
 
+Status TransformToBytes(AlignedText* text) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    if (IsEscapedByte(scalar.value)) {
+      changes.push_back({kAlphabet[scalar.value & 0xFF], 0});
+    } else {
+      for (uint32_t k = 0; k < scalar.n_bytes; ++k) {
+        changes.push_back({kAlphabet[static_cast<uint8_t>(text->text[i + k])], k > 0 ? 1 : 0});
+      }
+    }
+    i += scalar.n_bytes;
+  }
+  return Transform(text, changes);
+}
+
 void AppendByteLevelToken(std::string_view token, std::string* out) {
   if (FindUtf8Fault(token)) {
     out->append(token);

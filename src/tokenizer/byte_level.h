@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "tokenizer/aligned_text.h"
+
 namespace slm::tokenizer {
 
 // The character that stands for a byte: itself for ! to ~, U+00A1 to U+00AC and U+00AE to U+00FF;
@@ -17,6 +19,9 @@ namespace slm::tokenizer {
 
 // The byte that a character stands for.
 [[nodiscard]] std::optional<uint8_t> ByteOfAlphabet(char32_t scalar);
+
+// Rewrites a text to the characters that stand for its bytes; an escaped byte is one byte.
+[[nodiscard]] Status TransformToBytes(AlignedText* text);
 
 // Bytes of a token: mapped back if every character belongs to the alphabet, else its own UTF-8.
 void AppendByteLevelToken(std::string_view token, std::string* out);

@@ -35,12 +35,14 @@ struct Compiled {
   AddedVocabulary added;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
-  bool is_byte_level = false;  // a ByteLevel pre-tokenizer maps the bytes
+  bool is_byte_level = false;  // a ByteLevel component maps the bytes
   std::string profile_json;
 };
 
 // Each component by itself; `profile` receives its description as one JSON value.
-[[nodiscard]] Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writer* profile);
+// `is_byte_level` is set where a component maps the bytes.
+[[nodiscard]] Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writer* profile,
+                                                                 bool* is_byte_level);
 [[nodiscard]] Result<std::unique_ptr<PreTokenizer>> LoadPreTokenizer(json::Value value, json::Writer* profile,
                                                                      bool* is_byte_level);
 [[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(json::Value value, json::Writer* profile,

@@ -22,6 +22,15 @@ void FlushBytes(std::string* bytes, std::vector<std::string>* out) {
   bytes->clear();
 }
 
+// The reference's fixed list, in its order.
+std::string CleanUpEnglish(std::string text) {
+  constexpr std::pair<const char*, const char*> kReplacements[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kReplacements) text = ReplaceInToken(text, from, to);
+  return text;
+}
+
 std::string Join(const std::vector<std::string>& tokens) {
   std::string out;
   for (const std::string& token : tokens) out += token;
@@ -135,8 +144,68 @@ std::string ReplaceInToken(const std::string& token, const std::string& pattern,
   return out.append(token, at, std::string::npos);
 }
 
+std::string ReplaceEverywhere(const std::string& token, const std::string& pattern,
+                              const std::string& content) {
+  return token.empty() && pattern.empty() ? content : ReplaceInToken(token, pattern, content);
+}
+
+Result<std::string> ReplacePattern(const std::string& token, const Pattern& pattern,
+                                   const std::string& content) {
+  std::vector<Span> matches;
+  SLM_TRY(pattern.FindAll(token, &matches));
+  std::string out;
+  size_t at = 0;
+  for (const Span& match : matches) {
+    out.append(token, at, match.begin - at).append(content);
+    at = match.end;
+  }
+  return out.append(token, at, std::string::npos);
+}
+
 Status ReplaceDecoder::Decode(std::vector<std::string>* tokens) const {
-  for (std::string& token : *tokens) token = ReplaceInToken(token, pattern_, content_);
+  for (std::string& token : *tokens) {
+    SLM_ASSIGN(token, ReplacePattern(token, pattern_, content_));
+  }
+  return {};
+}
+
+Status BpeDecoder::Decode(std::vector<std::string>* tokens) const {
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    (*tokens)[i] = ReplaceEverywhere((*tokens)[i], suffix_, i + 1 == tokens->size() ? "" : " ");
+  }
+  return {};
+}
+
+std::string WordPieceDecoder::DecodeToken(const std::string& token, bool is_first) const {
+  std::string out = token;
+  if (!is_first) {
+    if (out.starts_with(prefix_)) {
+      out.erase(0, prefix_.size());
+    } else {
+      out.insert(0, " ");
+    }
+  }
+  return cleanup_ ? CleanUpEnglish(std::move(out)) : out;
+}
+
+Status WordPieceDecoder::Decode(std::vector<std::string>* tokens) const {
+  for (size_t i = 0; i < tokens->size(); ++i) (*tokens)[i] = DecodeToken((*tokens)[i], i == 0);
+  return {};
+}
+
+std::string CtcDecoder::DecodeToken(const std::string& token) const {
+  std::string out = ReplaceEverywhere(token, pad_token_, "");
+  return cleanup_ ? ReplaceEverywhere(CleanUpEnglish(std::move(out)), delimiter_, " ") : out;
+}
+
+Status CtcDecoder::Decode(std::vector<std::string>* tokens) const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < tokens->size(); ++i) {
+    if (i > 0 && (*tokens)[i] == (*tokens)[i - 1]) continue;
+    std::string token = DecodeToken((*tokens)[i]);
+    if (!token.empty()) out.push_back(std::move(token));
+  }
+  *tokens = std::move(out);
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/pattern.h"
 #include "tokenizer/pre_tokenizer.h"
 
 namespace slm::tokenizer {
@@ -78,17 +79,58 @@ class StripDecoder final : public Decoder {
   uint64_t stop_;
 };
 
-// Replaces a literal text in each token.
+// Replaces what a pattern matches in each token.
 class ReplaceDecoder final : public Decoder {
  public:
-  ReplaceDecoder(std::string pattern, std::string content)
+  ReplaceDecoder(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
   void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
 
  private:
-  std::string pattern_;
+  Pattern pattern_;
   std::string content_;
+};
+
+// The suffix of each token becomes a space; of the last one, nothing.
+class BpeDecoder final : public Decoder {
+ public:
+  explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+
+ private:
+  std::string suffix_;
+};
+
+// Tokens with the prefix join the one before, others get a space in front.
+class WordPieceDecoder final : public Decoder {
+ public:
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+  // What becomes of one token.
+  [[nodiscard]] std::string DecodeToken(const std::string& token, bool is_first) const;
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+// Repeated tokens count once, the padding vanishes, the delimiter becomes a space.
+class CtcDecoder final : public Decoder {
+ public:
+  CtcDecoder(std::string pad_token, std::string word_delimiter_token, bool cleanup)
+      : pad_token_(std::move(pad_token)), delimiter_(std::move(word_delimiter_token)), cleanup_(cleanup) {}
+  [[nodiscard]] Status Decode(std::vector<std::string>* tokens) const override;
+  void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const override;
+  // What becomes of one token that is not a repetition; empty: it vanishes.
+  [[nodiscard]] std::string DecodeToken(const std::string& token) const;
+
+ private:
+  std::string pad_token_;
+  std::string delimiter_;
+  bool cleanup_;
 };
 
 // The replacement becomes a space; in the first token it vanishes, unless the scheme is never.
@@ -119,6 +161,14 @@ class SequenceDecoder final : public Decoder {
 // `token` with every `pattern` replaced; an empty pattern matches before every character and at the end.
 [[nodiscard]] std::string ReplaceInToken(const std::string& token, const std::string& pattern,
                                          const std::string& content);
+
+// Each token by itself, as plain string replacement does it: an empty pattern matches in empty tokens too.
+[[nodiscard]] std::string ReplaceEverywhere(const std::string& token, const std::string& pattern,
+                                            const std::string& content);
+
+// Each match in `token` replaced.
+[[nodiscard]] Result<std::string> ReplacePattern(const std::string& token, const Pattern& pattern,
+                                                 const std::string& content);
 
 // The refusal where a Strip decoder takes more than there is: the reference panics.
 [[nodiscard]] Status StripFailure(uint64_t stop);

@@ -1,5 +1,7 @@
 // The streaming side of the decoders. Each stage holds back only what later tokens could change.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "tokenizer/byte_level.h"
 #include "tokenizer/decoder.h"
@@ -150,6 +152,98 @@ class ReplaceStage final : public DecoderStage {
   bool begins_ = false;
 };
 
+// Tokens that are decoded one by one: waits for the whole of each.
+class WholeTokenStage : public DecoderStage {
+ public:
+  Status Feed(const Fragment& in, Fragments* out) override {
+    token_ += in.bytes;
+    if (!in.ends) return {};
+    const std::string token = std::exchange(token_, {});
+    return FeedToken(token, out);
+  }
+  Status Finish(Fragments*) override { return {}; }
+
+ private:
+  virtual Status FeedToken(const std::string& token, Fragments* out) = 0;
+  std::string token_;
+};
+
+class ReplacePatternStage final : public WholeTokenStage {
+ public:
+  ReplacePatternStage(Pattern pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+ private:
+  Status FeedToken(const std::string& token, Fragments* out) override {
+    SLM_ASSIGN(std::string bytes, ReplacePattern(token, pattern_, content_));
+    Emit(std::move(bytes), true, true, out);
+    return {};
+  }
+  Pattern pattern_;
+  std::string content_;
+};
+
+class WordPieceStage final : public WholeTokenStage {
+ public:
+  explicit WordPieceStage(WordPieceDecoder decoder) : decoder_(std::move(decoder)) {}
+
+ private:
+  Status FeedToken(const std::string& token, Fragments* out) override {
+    Emit(decoder_.DecodeToken(token, is_first_), true, true, out);
+    is_first_ = false;
+    return {};
+  }
+  WordPieceDecoder decoder_;
+  bool is_first_ = true;
+};
+
+class CtcStage final : public WholeTokenStage {
+ public:
+  explicit CtcStage(CtcDecoder decoder) : decoder_(std::move(decoder)) {}
+
+ private:
+  Status FeedToken(const std::string& token, Fragments* out) override {
+    if (last_ && *last_ == token) return {};
+    last_ = token;
+    std::string bytes = decoder_.DecodeToken(token);
+    if (!bytes.empty()) Emit(std::move(bytes), true, true, out);
+    return {};
+  }
+  CtcDecoder decoder_;
+  std::optional<std::string> last_;
+};
+
+// Whether a suffix becomes a space depends on whether a token follows: what stands before the first
+// suffix goes out at once, the rest waits.
+class BpeStage final : public WholeTokenStage {
+ public:
+  explicit BpeStage(std::string suffix) : suffix_(std::move(suffix)) {}
+  Status Feed(const Fragment& in, Fragments* out) override {
+    if (in.begins) Release(" ", out);
+    return WholeTokenStage::Feed(in, out);
+  }
+  Status Finish(Fragments* out) override {
+    Release("", out);
+    return {};
+  }
+
+ private:
+  Status FeedToken(const std::string& token, Fragments* out) override {
+    const size_t found = token.find(suffix_);
+    const bool waits = found != std::string::npos;
+    Emit(token.substr(0, found), true, !waits, out);
+    if (waits) held_ = token.substr(found);
+    return {};
+  }
+  void Release(const std::string& content, Fragments* out) {
+    if (!held_) return;
+    Emit(ReplaceEverywhere(*held_, suffix_, content), false, true, out);
+    held_.reset();
+  }
+  std::string suffix_;
+  std::optional<std::string> held_;
+};
+
 class StripStage final : public DecoderStage {
  public:
   StripStage(std::string content, uint64_t start, uint64_t stop)
@@ -251,7 +345,23 @@ void StripDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages
 }
 
 void ReplaceDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const {
-  stages->push_back(std::make_unique<ReplaceStage>(pattern_, content_, content_));
+  if (pattern_.is_regex()) {
+    stages->push_back(std::make_unique<ReplacePatternStage>(pattern_, content_));
+  } else {
+    stages->push_back(std::make_unique<ReplaceStage>(pattern_.literal(), content_, content_));
+  }
+}
+
+void BpeDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const {
+  stages->push_back(std::make_unique<BpeStage>(suffix_));
+}
+
+void WordPieceDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const {
+  stages->push_back(std::make_unique<WordPieceStage>(*this));
+}
+
+void CtcDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const {
+  stages->push_back(std::make_unique<CtcStage>(*this));
 }
 
 void MetaspaceDecoder::MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
 #include "tokenizer/compiled.h"
 #include "tokenizer/schema.h"
 
@@ -24,69 +25,92 @@ Result<std::vector<std::unique_ptr<Part>>> LoadParts(json::Value object, std::st
   return parts;
 }
 
-struct Pattern {
-  std::string text;
-  std::string content;
-};
-
-// Look-behind and back-references are outside what the regex engine to come will take.
-bool IsOutsideRegexSubset(std::string_view regex) {
-  if (regex.find("(?<=") != std::string_view::npos || regex.find("(?<!") != std::string_view::npos)
-    return true;
-  for (size_t i = 0; i + 1 < regex.size(); ++i) {
-    if (regex[i] != '\\') continue;
-    const char next = regex[i + 1];
-    if ((next >= '1' && next <= '9') || next == 'k') return true;
-    ++i;
-  }
-  return false;
-}
-
-// {"String": s} as it is; {"Regex": r} is not run yet.
-Result<std::string> LiteralPattern(json::Value object) {
+// {"String": s} as it is, {"Regex": r} compiled.
+Result<Pattern> LoadPattern(json::Value object, json::Writer* profile) {
   SLM_ASSIGN(const json::Value pattern, Member(object, "pattern"));
   SLM_TRY(RequireObject(pattern));
   SLM_TRY(RequireKnownKeys(pattern, {"String", "Regex"}));
   if (pattern.size() != 1) {
     return Fail(ErrorAt(ErrorCode::kTokSchema, pattern, "a pattern is either String or Regex"));
   }
-  if (pattern.Find("Regex")) {
-    SLM_ASSIGN(const std::string regex, StringMember(pattern, "Regex"));
-    const bool outside = IsOutsideRegexSubset(regex);
-    return Fail(ErrorAt(outside ? ErrorCode::kTokRegex : ErrorCode::kTokUnsupported, *pattern.Find("Regex"),
-                        outside ? "a regular expression with look-behind or back-reference"
-                                : "patterns that are regular expressions are not run by this version"));
+  if (!pattern.Find("Regex")) {
+    SLM_ASSIGN(std::string text, StringMember(pattern, "String"));
+    profile->Key("pattern").String(text);
+    return Pattern(std::move(text));
   }
-  return StringMember(pattern, "String");
+  SLM_ASSIGN(const std::string source, StringMember(pattern, "Regex"));
+  const auto regex = Regex::Compile(source);
+  if (!regex) {
+    return Fail(ErrorAt(regex.error().code, *pattern.Find("Regex"),
+                        regex.error().message + " (byte " +
+                            std::to_string(regex.error().byte_offset.value_or(0)) + " of the pattern)"));
+  }
+  profile->Key("regex").String(source).Key("syntax").String("oniguruma 6.9").Key("unicode").String("16.0");
+  return Pattern(*regex);
 }
 
-Result<Pattern> ReplaceMembers(json::Value object, json::Writer* profile) {
+struct ReplaceMembers {
+  Pattern pattern;
+  std::string content;
+};
+
+Result<ReplaceMembers> LoadReplace(json::Value object, json::Writer* profile) {
   SLM_TRY(RequireKnownKeys(object, {"type", "pattern", "content"}));
-  SLM_ASSIGN(std::string text, LiteralPattern(object));
+  SLM_ASSIGN(Pattern pattern, LoadPattern(object, profile));
   SLM_ASSIGN(std::string content, StringMember(object, "content"));
-  profile->Key("pattern").String(text).Key("content").String(content);
-  return Pattern{std::move(text), std::move(content)};
+  profile->Key("content").String(content);
+  return ReplaceMembers{std::move(pattern), std::move(content)};
 }
 
-// The charsmap of Precompiled: base64 of a trie's size, the trie and its strings. What is damaged is
-// named as such, although the component itself is not run yet.
-Status CheckCharsmap(json::Value object) {
-  const auto map = OptionalMember(object, "precompiled_charsmap");
-  if (!map) return {};
-  const auto damaged = [&map](std::string message) {
-    return Fail(ErrorAt(ErrorCode::kTokCharsmap, *map, "precompiled_charsmap " + std::move(message)));
-  };
-  Bytes bytes;
-  if (!map->is_string() || !FromBase64(map->string(), &bytes)) return damaged("is not base64");
-  if (bytes.size() < 4) return damaged("is shorter than its header");
-  const auto trie_size = LoadLe<uint32_t>(bytes.data());
-  if (trie_size % 4 != 0 || trie_size < 4 || trie_size > bytes.size() - 4)
-    return damaged("has a bad trie size");
-  const auto root = LoadLe<uint32_t>(bytes.data() + 4);
-  const uint64_t offset = static_cast<uint64_t>(root >> 10) << ((root & 0x200) >> 6);
-  if (offset >= trie_size / 4) return damaged("has a root outside the trie");
-  return {};
+Result<SplitBehavior> BehaviorOf(json::Value object, json::Writer* profile) {
+  SLM_ASSIGN(const std::string name, StringMember(object, "behavior"));
+  constexpr std::string_view kNames[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
+                                         "Contiguous"};
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) {
+    return Fail(ErrorAt(ErrorCode::kTokUnknownType, *object.Find("behavior"), "an unknown behavior"));
+  }
+  profile->Key("behavior").String(name);
+  return static_cast<SplitBehavior>(found - std::begin(kNames));
 }
+
+Result<std::unique_ptr<Normalizer>> LoadBertNormalizer(json::Value object, json::Writer* profile) {
+  SLM_TRY(
+      RequireKnownKeys(object, {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}));
+  BertNormalizer::Options options{};
+  SLM_ASSIGN(options.clean_text, BoolMember(object, "clean_text"));
+  SLM_ASSIGN(options.handle_chinese_chars, BoolMember(object, "handle_chinese_chars"));
+  SLM_ASSIGN(options.lowercase, BoolMember(object, "lowercase"));
+  SLM_ASSIGN(options.strip_accents, OptionalBool(object, "strip_accents", options.lowercase));
+  profile->Key("clean_text").Bool(options.clean_text);
+  profile->Key("handle_chinese_chars").Bool(options.handle_chinese_chars);
+  profile->Key("strip_accents").Bool(options.strip_accents).Key("lowercase").Bool(options.lowercase);
+  profile->Key("unicode").String("categories 8.0, decomposition 9.0, lower case 17.0");
+  return std::unique_ptr<Normalizer>(std::make_unique<BertNormalizer>(options));
+}
+
+// base64 of a trie's size, the trie and its strings.
+Result<std::unique_ptr<Normalizer>> LoadPrecompiled(json::Value object, json::Writer* profile) {
+  SLM_TRY(RequireKnownKeys(object, {"type", "precompiled_charsmap"}));
+  SLM_ASSIGN(const json::Value map, Member(object, "precompiled_charsmap"));
+  Bytes bytes;
+  if (!map.is_string() || !FromBase64(map.string(), &bytes)) {
+    return Fail(ErrorAt(ErrorCode::kTokCharsmap, map, "precompiled_charsmap is not base64"));
+  }
+  auto made = PrecompiledNormalizer::Make(bytes);
+  if (!made) return Fail(std::move(made).error().At(map.byte_offset()).Field(ShortPath(map)));
+  profile->Key("charsmap_bytes")
+      .Uint(bytes.size())
+      .Key("lookup")
+      .String("grapheme clusters of Unicode 17.0, shortest entry");
+  return std::unique_ptr<Normalizer>(*std::move(made));
+}
+
+// A component of an old file, told by the members that it has.
+struct LegacyForm {
+  std::string_view type;
+  std::initializer_list<std::string_view> members;
+};
 
 struct MetaspaceMembers {
   char32_t replacement = 0;
@@ -245,11 +269,41 @@ void BeginComponent(json::Writer* profile, std::string_view type) {
   profile->BeginObject().Key("type").String(type);
 }
 
-Result<std::unique_ptr<Normalizer>> MakeNormalizer(json::Value value, std::string_view name, json::Value type,
-                                                   json::Writer* profile) {
+Result<std::unique_ptr<PostProcessor>> LoadPair(json::Value object, bool is_roberta, json::Writer* profile) {
+  if (is_roberta) {
+    SLM_TRY(RequireKnownKeys(object, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
+  } else {
+    SLM_TRY(RequireKnownKeys(object, {"type", "sep", "cls"}));
+  }
+  const auto load = [&object](std::string_view key) -> Result<PairPostProcessor::Token> {
+    SLM_ASSIGN(const json::Value pair, ArrayMember(object, key));
+    if (pair.size() != 2 || !pair.First()->is_string()) {
+      return Fail(ErrorAt(ErrorCode::kTokSchema, pair, ShortPath(pair) + " must be a token and its id"));
+    }
+    SLM_ASSIGN(const uint32_t id, TokenId(*pair.First()->Next()));
+    return PairPostProcessor::Token{std::string(pair.First()->string()), id};
+  };
+  SLM_ASSIGN(PairPostProcessor::Token sep, load("sep"));
+  SLM_ASSIGN(PairPostProcessor::Token cls, load("cls"));
+  profile->Key("cls").Uint(cls.id).Key("sep").Uint(sep.id);
+  std::unique_ptr<ByteLevelPostProcessor> trim;
+  if (is_roberta) {
+    SLM_ASSIGN(const bool trim_offsets, BoolMember(object, "trim_offsets"));
+    SLM_ASSIGN(const bool add_prefix_space, BoolMember(object, "add_prefix_space"));
+    profile->Key("trim_offsets").Bool(trim_offsets).Key("add_prefix_space").Bool(add_prefix_space);
+    if (trim_offsets) trim = std::make_unique<ByteLevelPostProcessor>(add_prefix_space, true);
+  }
+  return std::unique_ptr<PostProcessor>(
+      std::make_unique<PairPostProcessor>(std::move(cls), std::move(sep), is_roberta, std::move(trim)));
+}
+
+Result<std::unique_ptr<Normalizer>> MakeNormalizer(json::Value value, std::string_view name,
+                                                   json::Writer* profile, bool* is_byte_level) {
   using Pointer = std::unique_ptr<Normalizer>;
   if (name == "Sequence") {
-    const auto load = [profile](json::Value item) { return LoadNormalizer(item, profile); };
+    const auto load = [profile, is_byte_level](json::Value item) {
+      return LoadNormalizer(item, profile, is_byte_level);
+    };
     SLM_ASSIGN(auto parts, LoadParts<Normalizer>(value, "normalizers", profile, load));
     return Pointer(std::make_unique<SequenceNormalizer>(std::move(parts)));
   }
@@ -260,23 +314,39 @@ Result<std::unique_ptr<Normalizer>> MakeNormalizer(json::Value value, std::strin
     return Pointer(std::make_unique<PrependNormalizer>(std::move(prefix)));
   }
   if (name == "Replace") {
-    SLM_ASSIGN(Pattern pattern, ReplaceMembers(value, profile));
-    return Pointer(std::make_unique<ReplaceNormalizer>(std::move(pattern.text), std::move(pattern.content)));
+    SLM_ASSIGN(ReplaceMembers members, LoadReplace(value, profile));
+    return Pointer(
+        std::make_unique<ReplaceNormalizer>(std::move(members.pattern), std::move(members.content)));
   }
-  if (name == "NFC") {
-    SLM_TRY(RequireKnownKeys(value, {"type"}));
+  if (name == "BertNormalizer") return LoadBertNormalizer(value, profile);
+  if (name == "Precompiled") return LoadPrecompiled(value, profile);
+  if (name == "Strip") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "strip_left", "strip_right"}));
+    SLM_ASSIGN(const bool left, BoolMember(value, "strip_left"));
+    SLM_ASSIGN(const bool right, BoolMember(value, "strip_right"));
+    profile->Key("strip_left").Bool(left).Key("strip_right").Bool(right);
+    return Pointer(std::make_unique<StripNormalizer>(left, right));
+  }
+  SLM_TRY(RequireKnownKeys(value, {"type"}));
+  if (name == "NFC" || name == "NFD" || name == "NFKC" || name == "NFKD") {
     profile->Key("unicode").String("9.0");
-    return Pointer(std::make_unique<NfcNormalizer>());
+    return Pointer(std::make_unique<UnicodeNormalizer>(name.starts_with("NFK"), name.ends_with("C")));
   }
-  if (name == "Precompiled") SLM_TRY(CheckCharsmap(value));
-  return Fail(RefuseType(type, "normalizer",
-                         {"Bert", "BertNormalizer", "Strip", "StripAccents", "NFD", "NFKC", "NFKD",
-                          "Lowercase", "Nmt", "Precompiled", "ByteLevel"}));
+  if (name == "StripAccents") {
+    profile->Key("unicode").String("9.0");
+    return Pointer(std::make_unique<StripAccentsNormalizer>());
+  }
+  if (name == "Lowercase") {
+    profile->Key("unicode").String("17.0");
+    return Pointer(std::make_unique<LowercaseNormalizer>());
+  }
+  if (name == "Nmt") return Pointer(std::make_unique<NmtNormalizer>());
+  *is_byte_level = true;
+  return Pointer(std::make_unique<ByteLevelNormalizer>());
 }
 
 Result<std::unique_ptr<PreTokenizer>> MakePreTokenizer(json::Value value, std::string_view name,
-                                                       json::Value type, json::Writer* profile,
-                                                       bool* is_byte_level) {
+                                                       json::Writer* profile, bool* is_byte_level) {
   using Pointer = std::unique_ptr<PreTokenizer>;
   if (name == "Sequence") {
     const auto load = [profile, is_byte_level](json::Value item) {
@@ -303,15 +373,56 @@ Result<std::unique_ptr<PreTokenizer>> MakePreTokenizer(json::Value value, std::s
         std::make_unique<MetaspacePreTokenizer>(members.replacement, members.scheme, members.split));
   }
   if (name == "Split") {
-    SLM_ASSIGN(const std::string pattern, LiteralPattern(value));
-    static_cast<void>(pattern);  // a malformed pattern is named before the missing component
+    SLM_TRY(RequireKnownKeys(value, {"type", "pattern", "behavior", "invert"}));
+    SLM_ASSIGN(Pattern pattern, LoadPattern(value, profile));
+    SLM_ASSIGN(const SplitBehavior behavior, BehaviorOf(value, profile));
+    SLM_ASSIGN(const bool invert, BoolMember(value, "invert"));
+    profile->Key("invert").Bool(invert);
+    return Pointer(std::make_unique<SplitPreTokenizer>(std::move(pattern), behavior, invert));
   }
-  return Fail(RefuseType(type, "pre-tokenizer",
-                         {"BertPreTokenizer", "CharDelimiterSplit", "Delimiter", "Whitespace",
-                          "WhitespaceSplit", "Punctuation", "Split", "UnicodeScripts", "FixedLength"}));
+  if (name == "Punctuation") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "behavior"}));
+    SplitBehavior behavior = SplitBehavior::kIsolated;
+    if (value.Find("behavior")) {
+      SLM_ASSIGN(behavior, BehaviorOf(value, profile));
+    }
+    profile->Key("unicode").String("8.0");
+    return Pointer(std::make_unique<PunctuationPreTokenizer>(behavior));
+  }
+  if (name == "CharDelimiterSplit") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "delimiter"}));
+    SLM_ASSIGN(const char32_t delimiter, ScalarMember(value, "delimiter"));
+    profile->Key("delimiter").Uint(delimiter);
+    return Pointer(std::make_unique<DelimiterPreTokenizer>(delimiter));
+  }
+  if (name == "FixedLength") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "length"}));
+    uint64_t length = 5;
+    if (value.Find("length")) {
+      SLM_ASSIGN(length, UintMember(value, "length"));
+    }
+    if (length == 0)
+      return Fail(ErrorAt(ErrorCode::kTokSchema, *value.Find("length"), "length must be above 0"));
+    profile->Key("length").Uint(length);
+    return Pointer(std::make_unique<FixedLengthPreTokenizer>(length));
+  }
+  SLM_TRY(RequireKnownKeys(value, {"type"}));
+  if (name == "BertPreTokenizer") {
+    profile->Key("unicode").String("8.0");
+    return Pointer(std::make_unique<BertPreTokenizer>());
+  }
+  if (name == "UnicodeScripts") {
+    profile->Key("unicode").String("9.0");
+    return Pointer(std::make_unique<UnicodeScriptsPreTokenizer>());
+  }
+  if (name == "Whitespace") {
+    profile->Key("unicode").String("16.0");
+    return Pointer(std::make_unique<WhitespacePreTokenizer>());
+  }
+  return Pointer(std::make_unique<WhitespaceSplitPreTokenizer>());
 }
 
-Result<std::unique_ptr<Decoder>> MakeDecoder(json::Value value, std::string_view name, json::Value type,
+Result<std::unique_ptr<Decoder>> MakeDecoder(json::Value value, std::string_view name,
                                              json::Writer* profile) {
   using Pointer = std::unique_ptr<Decoder>;
   if (name == "Sequence") {
@@ -329,8 +440,8 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(json::Value value, std::string_view
     return Pointer(std::make_unique<MetaspaceDecoder>(members.replacement, members.scheme));
   }
   if (name == "Replace") {
-    SLM_ASSIGN(Pattern pattern, ReplaceMembers(value, profile));
-    return Pointer(std::make_unique<ReplaceDecoder>(std::move(pattern.text), std::move(pattern.content)));
+    SLM_ASSIGN(ReplaceMembers members, LoadReplace(value, profile));
+    return Pointer(std::make_unique<ReplaceDecoder>(std::move(members.pattern), std::move(members.content)));
   }
   if (name == "Strip") {
     SLM_TRY(RequireKnownKeys(value, {"type", "content", "start", "stop"}));
@@ -340,16 +451,39 @@ Result<std::unique_ptr<Decoder>> MakeDecoder(json::Value value, std::string_view
     profile->Key("start").Uint(start).Key("stop").Uint(stop);
     return Pointer(std::make_unique<StripDecoder>(content, start, stop));
   }
-  if (name == "ByteFallback" || name == "Fuse") {
-    SLM_TRY(RequireKnownKeys(value, {"type"}));
-    if (name == "Fuse") return Pointer(std::make_unique<FuseDecoder>());
-    return Pointer(std::make_unique<ByteFallbackDecoder>());
+  if (name == "BPEDecoder") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "suffix"}));
+    SLM_ASSIGN(std::string suffix, StringMember(value, "suffix"));
+    profile->Key("suffix").String(suffix);
+    return Pointer(std::make_unique<BpeDecoder>(std::move(suffix)));
   }
-  return Fail(RefuseType(type, "decoder", {"BPEDecoder", "WordPiece", "CTC"}));
+  if (name == "WordPiece") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "prefix", "cleanup"}));
+    SLM_ASSIGN(std::string prefix, StringMember(value, "prefix"));
+    SLM_ASSIGN(const bool cleanup, BoolMember(value, "cleanup"));
+    profile->Key("prefix").String(prefix).Key("cleanup").Bool(cleanup);
+    return Pointer(std::make_unique<WordPieceDecoder>(std::move(prefix), cleanup));
+  }
+  if (name == "CTC") {
+    SLM_TRY(RequireKnownKeys(value, {"type", "pad_token", "word_delimiter_token", "cleanup"}));
+    SLM_ASSIGN(std::string pad, StringMember(value, "pad_token"));
+    SLM_ASSIGN(std::string delimiter, StringMember(value, "word_delimiter_token"));
+    SLM_ASSIGN(const bool cleanup, BoolMember(value, "cleanup"));
+    profile->Key("pad_token")
+        .String(pad)
+        .Key("word_delimiter_token")
+        .String(delimiter)
+        .Key("cleanup")
+        .Bool(cleanup);
+    return Pointer(std::make_unique<CtcDecoder>(std::move(pad), std::move(delimiter), cleanup));
+  }
+  SLM_TRY(RequireKnownKeys(value, {"type"}));
+  if (name == "Fuse") return Pointer(std::make_unique<FuseDecoder>());
+  return Pointer(std::make_unique<ByteFallbackDecoder>());
 }
 
 Result<std::unique_ptr<PostProcessor>> MakePostProcessor(json::Value value, std::string_view name,
-                                                         json::Value type, json::Writer* profile) {
+                                                         json::Writer* profile) {
   using Pointer = std::unique_ptr<PostProcessor>;
   if (name == "Sequence") {
     const auto load = [profile](json::Value item) { return LoadPostProcessor(item, profile); };
@@ -360,41 +494,97 @@ Result<std::unique_ptr<PostProcessor>> MakePostProcessor(json::Value value, std:
     SLM_ASSIGN(const ByteLevelMembers members, LoadByteLevel(value, profile));
     return Pointer(std::make_unique<ByteLevelPostProcessor>(members.add_prefix_space, members.trim_offsets));
   }
-  if (name == "TemplateProcessing") return LoadTemplate(value, profile);
-  return Fail(RefuseType(type, "post-processor", {"BertProcessing", "RobertaProcessing"}));
+  if (name == "BertProcessing" || name == "RobertaProcessing") {
+    return LoadPair(value, name == "RobertaProcessing", profile);
+  }
+  return LoadTemplate(value, profile);
+}
+
+// The type of a component, named or, in files of the old form, told by its members. TOK-SCHEMA for an
+// object that is neither, TOK-UNKNOWN-TYPE for a name that is not in `known`.
+Result<std::string> TypeName(json::Value value, std::string_view family,
+                             std::initializer_list<std::string_view> known,
+                             std::initializer_list<LegacyForm> legacy) {
+  SLM_TRY(RequireObject(value));
+  const auto type = value.Find("type");
+  if (type) {
+    if (!type->is_string())
+      return Fail(ErrorAt(ErrorCode::kTokSchema, *type, ShortPath(*type) + " must be a string"));
+    if (std::find(known.begin(), known.end(), type->string()) == known.end()) {
+      return Fail(ErrorAt(ErrorCode::kTokUnknownType, *type,
+                          ShortPath(*type) + ": unknown " + std::string(family) + " '" +
+                              EscapeForDisplay(type->string()) + "'"));
+    }
+    return std::string(type->string());
+  }
+  for (const LegacyForm& form : legacy) {
+    const bool fits = std::all_of(form.members.begin(), form.members.end(),
+                                  [&value](std::string_view key) { return value.Find(key).has_value(); });
+    if (fits) return std::string(form.type);
+  }
+  return Fail(ErrorAt(ErrorCode::kTokSchema, value,
+                      ShortPath(value) + ": a " + std::string(family) + " without \"type\""));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writer* profile) {
-  SLM_ASSIGN(const json::Value type, TypeOf(value));
-  BeginComponent(profile, type.string());
-  auto made = MakeNormalizer(value, type.string(), type, profile);
+Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writer* profile,
+                                                   bool* is_byte_level) {
+  SLM_ASSIGN(std::string name,
+             TypeName(value, "normalizer",
+                      {"Sequence", "Prepend", "Replace", "Bert", "BertNormalizer", "Precompiled", "Strip",
+                       "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase", "Nmt", "ByteLevel"},
+                      {{"BertNormalizer", {"clean_text", "handle_chinese_chars", "lowercase"}},
+                       {"Strip", {"strip_left", "strip_right"}},
+                       {"Sequence", {"normalizers"}},
+                       {"Precompiled", {"precompiled_charsmap"}},
+                       {"Replace", {"pattern", "content"}},
+                       {"Prepend", {"prepend"}}}));
+  if (name == "Bert") name = "BertNormalizer";
+  BeginComponent(profile, name);
+  auto made = MakeNormalizer(value, name, profile, is_byte_level);
   if (made) profile->EndObject();
   return made;
 }
 
 Result<std::unique_ptr<PreTokenizer>> LoadPreTokenizer(json::Value value, json::Writer* profile,
                                                        bool* is_byte_level) {
-  SLM_ASSIGN(const json::Value type, TypeOf(value));
-  BeginComponent(profile, type.string());
-  auto made = MakePreTokenizer(value, type.string(), type, profile, is_byte_level);
+  SLM_ASSIGN(
+      const std::string name,
+      TypeName(value, "pre-tokenizer",
+               {"Sequence", "ByteLevel", "Digits", "Metaspace", "Split", "Punctuation", "CharDelimiterSplit",
+                "FixedLength", "BertPreTokenizer", "UnicodeScripts", "Whitespace", "WhitespaceSplit"},
+               {}));
+  BeginComponent(profile, name);
+  auto made = MakePreTokenizer(value, name, profile, is_byte_level);
   if (made) profile->EndObject();
   return made;
 }
 
 Result<std::unique_ptr<PostProcessor>> LoadPostProcessor(json::Value value, json::Writer* profile) {
-  SLM_ASSIGN(const json::Value type, TypeOf(value));
-  BeginComponent(profile, type.string());
-  auto made = MakePostProcessor(value, type.string(), type, profile);
+  SLM_ASSIGN(const std::string name,
+             TypeName(value, "post-processor",
+                      {"Sequence", "ByteLevel", "BertProcessing", "RobertaProcessing", "TemplateProcessing"},
+                      {{"RobertaProcessing", {"sep", "cls", "trim_offsets", "add_prefix_space"}},
+                       {"BertProcessing", {"sep", "cls"}},
+                       {"TemplateProcessing", {"single", "pair", "special_tokens"}}}));
+  BeginComponent(profile, name);
+  auto made = MakePostProcessor(value, name, profile);
   if (made) profile->EndObject();
   return made;
 }
 
 Result<std::unique_ptr<Decoder>> LoadDecoder(json::Value value, json::Writer* profile) {
-  SLM_ASSIGN(const json::Value type, TypeOf(value));
-  BeginComponent(profile, type.string());
-  auto made = MakeDecoder(value, type.string(), type, profile);
+  SLM_ASSIGN(const std::string name, TypeName(value, "decoder",
+                                              {"Sequence", "ByteLevel", "Metaspace", "Replace", "Strip",
+                                               "BPEDecoder", "WordPiece", "CTC", "Fuse", "ByteFallback"},
+                                              {{"BPEDecoder", {"suffix"}},
+                                               {"WordPiece", {"prefix", "cleanup"}},
+                                               {"CTC", {"pad_token", "word_delimiter_token", "cleanup"}},
+                                               {"Strip", {"content", "start", "stop"}},
+                                               {"Replace", {"pattern", "content"}}}));
+  BeginComponent(profile, name);
+  auto made = MakeDecoder(value, name, profile);
   if (made) profile->EndObject();
   return made;
 }

@@ -139,6 +139,7 @@ Status CheckGaps(json::Value model, const Compiled& compiled) {
   uint64_t offset = model.byte_offset();
   uint32_t above = kMaxTokenId;
   for (const json::Value item : model.Find("vocab")->children()) {
+    if (!item.is_number()) continue;  // Unigram has no gaps: its ids are places
     const auto id = static_cast<uint32_t>(*item.AsUint());
     if (id <= missing || id > above) continue;
     above = id;
@@ -192,7 +193,7 @@ Status LoadParts(json::Value root, const LoadOptions& options, json::Writer* pro
   const auto describe_none = [profile](std::string_view key) { profile->Key(key).Null(); };
   if (const auto value = OptionalMember(root, "normalizer")) {
     profile->Key("normalizer");
-    SLM_ASSIGN(out->normalizer, LoadNormalizer(*value, profile));
+    SLM_ASSIGN(out->normalizer, LoadNormalizer(*value, profile, &out->is_byte_level));
   } else {
     describe_none("normalizer");
   }

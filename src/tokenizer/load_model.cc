@@ -1,11 +1,14 @@
 // From JSON to the model.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/utf8.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/compiled.h"
 #include "tokenizer/schema.h"
+#include "tokenizer/unigram.h"
+#include "tokenizer/word_models.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -64,7 +67,7 @@ struct MergeText {
 // "a b" or ["a", "b"]; only the second form can hold spaces.
 Result<MergeText> ReadMerge(json::Value item) {
   const auto wrong = [&item](std::string message) {
-    return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + " " + std::move(message)));
+    return Fail(ErrorAt(ErrorCode::kTokSchema, item, ShortPath(item) + " " + std::move(message)));
   };
   if (item.is_string()) {
     const std::string_view text = item.string();
@@ -110,7 +113,8 @@ Result<std::vector<MergeRule>> LoadMerges(json::Value object, const BpeOptions& 
   std::optional<bool> as_strings;
   for (const json::Value item : list.children()) {
     if (as_strings && *as_strings != item.is_string()) {
-      return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + " is not of the form of the others"));
+      return Fail(
+          ErrorAt(ErrorCode::kTokSchema, item, ShortPath(item) + " is not of the form of the others"));
     }
     as_strings = item.is_string();
     // The reference leaves such lines of the old merges.txt out and counts on.
@@ -175,17 +179,90 @@ Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile
   return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary), merges));
 }
 
-// Scores that are not finite are named as such, although Unigram is not run yet.
-Status CheckScores(json::Value object) {
-  const auto vocab = OptionalMember(object, "vocab");
-  if (!vocab || !vocab->is_array()) return {};
-  for (const json::Value item : vocab->children()) {
-    if (!item.is_array() || item.size() != 2) continue;
-    const json::Value score = *item.First()->Next();
-    if (score.is_number() && score.AsDouble()) continue;
-    return Fail(ErrorAt(ErrorCode::kTokScore, score, "a score must be a finite number"));
+Result<std::unique_ptr<Model>> LoadWordPiece(json::Value object, json::Writer* profile) {
+  SLM_TRY(RequireKnownKeys(
+      object, {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"}));
+  SLM_ASSIGN(std::string unk, StringMember(object, "unk_token"));
+  SLM_ASSIGN(std::string prefix, StringMember(object, "continuing_subword_prefix"));
+  SLM_ASSIGN(const uint64_t max_chars, UintMember(object, "max_input_chars_per_word"));
+  SLM_ASSIGN(Vocabulary vocabulary, LoadVocabulary(object));
+  profile->Key("unk_token").String(unk).Key("continuing_subword_prefix").String(prefix);
+  profile->Key("max_input_chars_per_word")
+      .Uint(max_chars)
+      .Key("order")
+      .String("longest piece, left to right");
+  profile->Key("tokens").Uint(vocabulary.size());
+  return std::unique_ptr<Model>(
+      std::make_unique<WordPieceModel>(std::move(vocabulary), std::move(unk), std::move(prefix), max_chars));
+}
+
+Result<std::unique_ptr<Model>> LoadWordLevel(json::Value object, json::Writer* profile) {
+  SLM_TRY(RequireKnownKeys(object, {"type", "unk_token", "vocab"}));
+  SLM_ASSIGN(std::string unk, StringMember(object, "unk_token"));
+  SLM_ASSIGN(Vocabulary vocabulary, LoadVocabulary(object));
+  profile->Key("unk_token").String(unk).Key("tokens").Uint(vocabulary.size());
+  return std::unique_ptr<Model>(std::make_unique<WordLevelModel>(std::move(vocabulary), std::move(unk)));
+}
+
+// [text, score]: ids are places, scores correctly rounded doubles.
+Result<std::vector<UnigramModel::Piece>> LoadPieces(json::Value object, bool lenient) {
+  SLM_ASSIGN(const json::Value vocab, ArrayMember(object, "vocab"));
+  if (vocab.size() > kMaxTokens) {
+    return VocabError(ErrorCode::kTokLimit, vocab.byte_offset(), "more than 4194304 tokens");
   }
-  return {};
+  std::vector<UnigramModel::Piece> out;
+  out.reserve(vocab.size());
+  std::unordered_map<std::string_view, size_t> seen;
+  for (const json::Value item : vocab.children()) {
+    if (!item.is_array() || item.size() != 2 || !item.First()->is_string()) {
+      return Fail(ErrorAt(ErrorCode::kTokSchema, item, ShortPath(item) + " must be a text and its score"));
+    }
+    const std::string_view text = item.First()->string();
+    if (text.size() > kMaxTokenBytes) {
+      return VocabError(ErrorCode::kTokLimit, item.First()->byte_offset(),
+                        "token " + Show(text) + " is longer than 64 KiB");
+    }
+    const json::Value score = *item.First()->Next();
+    const auto number = score.is_number() ? score.AsDouble() : std::nullopt;
+    if (!number) return Fail(ErrorAt(ErrorCode::kTokScore, score, "a score must be a finite number"));
+    if (!seen.emplace(text, out.size()).second && !lenient) {
+      return VocabError(ErrorCode::kTokIdDup, item.byte_offset(),
+                        "the piece " + Show(text) + " stands twice, so its id is open");
+    }
+    out.push_back({std::string(text), *number});
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Model>> LoadUnigram(json::Value object, json::Writer* profile,
+                                           const LoadOptions& options) {
+  SLM_TRY(RequireKnownKeys(object, {"type", "unk_id", "vocab", "byte_fallback", "fuse_unk"}));
+  SLM_ASSIGN(const bool fuse_unk, OptionalBool(object, "fuse_unk", true));
+  if (!fuse_unk) {
+    return Fail(ErrorAt(ErrorCode::kTokUnknownType, *object.Find("fuse_unk"),
+                        "fuse_unk false has no effect in the reference, which always fuses"));
+  }
+  SLM_ASSIGN(const bool byte_fallback, OptionalBool(object, "byte_fallback", false));
+  SLM_ASSIGN(std::vector<UnigramModel::Piece> pieces, LoadPieces(object, options.lenient));
+  std::optional<uint32_t> unk_id;
+  if (OptionalMember(object, "unk_id")) {
+    SLM_ASSIGN(const uint64_t id, UintMember(object, "unk_id"));
+    if (id >= pieces.size()) {
+      return Fail(ErrorAt(ErrorCode::kTokId, *object.Find("unk_id"), "unk_id lies outside the vocabulary"));
+    }
+    unk_id = static_cast<uint32_t>(id);
+  }
+  profile->Key("unk_id");
+  if (unk_id) {
+    profile->Uint(*unk_id);
+  } else {
+    profile->Null();
+  }
+  profile->Key("byte_fallback").Bool(byte_fallback).Key("fuse_unk").Bool(true);
+  profile->Key("arithmetic").String("double, unknown penalty 10");
+  profile->Key("ties").String("the path whose last piece begins first");
+  profile->Key("tokens").Uint(pieces.size());
+  return std::unique_ptr<Model>(std::make_unique<UnigramModel>(std::move(pieces), unk_id, byte_fallback));
 }
 
 // Files of the old form have no type: the reference tries BPE, WordPiece, WordLevel and Unigram.
@@ -205,18 +282,24 @@ Result<std::unique_ptr<Model>> LoadModel(json::Value value, json::Writer* profil
   SLM_TRY(RequireObject(value));
   const auto type = value.Find("type");
   if (type && !type->is_string()) return Fail(ErrorAt(ErrorCode::kTokSchema, *type, "type must be a string"));
-  const std::string_view name = type ? type->string() : GuessType(value);
-  if (name == "BPE") {
-    profile->BeginObject().Key("type").String("BPE");
-    auto made = LoadBpe(value, profile, options);
-    if (made) profile->EndObject();
-    return made;
-  }
-  if (name == "Unigram") SLM_TRY(CheckScores(value));
-  if (type) return Fail(RefuseType(*type, "model", {"Unigram", "WordPiece", "WordLevel"}));
+  const std::string name(type ? type->string() : GuessType(value));
   if (name.empty()) return Fail(ErrorAt(ErrorCode::kTokSchema, value, "a model of no known form"));
-  return Fail(ErrorAt(ErrorCode::kTokUnsupported, value,
-                      "$.model: the model " + std::string(name) + " is not run by this version"));
+  profile->BeginObject().Key("type").String(name);
+  Result<std::unique_ptr<Model>> made;
+  if (name == "BPE") {
+    made = LoadBpe(value, profile, options);
+  } else if (name == "Unigram") {
+    made = LoadUnigram(value, profile, options);
+  } else if (name == "WordPiece") {
+    made = LoadWordPiece(value, profile);
+  } else if (name == "WordLevel") {
+    made = LoadWordLevel(value, profile);
+  } else {
+    return Fail(ErrorAt(ErrorCode::kTokUnknownType, *type,
+                        ShortPath(*type) + ": unknown model '" + EscapeForDisplay(name) + "'"));
+  }
+  if (made) profile->EndObject();
+  return made;
 }
 
 }  // namespace slm::tokenizer

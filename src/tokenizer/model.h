@@ -17,6 +17,7 @@ struct ModelToken {
   uint32_t id;
   uint32_t begin;
   uint32_t end;
+  bool own_text = false;  // the token shows its piece of the text, not the text of its id
 };
 
 class Model {

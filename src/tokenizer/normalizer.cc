@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/utf8.h"
+#include "tokenizer/byte_level.h"
+#include "unicode/bert_v8_0.h"
+#include "unicode/classes_v16_0.h"
+#include "unicode/grapheme_v17_0.h"
+#include "unicode/lowercase_v17_0.h"
 #include "unicode/normalization_v9_0.h"
 
 namespace slm::tokenizer {
@@ -18,9 +24,9 @@ struct Decomposed {
   size_t order;  // place before sorting, which keeps equal classes as they are
 };
 
-// Canonical decomposition in canonical order. The first part of a character replaces it, the others
+// Full decomposition in canonical order. The first part of a character replaces it, the others
 // are new; reordering moves that mark along.
-std::vector<Decomposed> Decompose(const std::string& text) {
+std::vector<Decomposed> Decompose(const std::string& text, bool compatible) {
   std::vector<Decomposed> out;
   size_t n_sorted = 0;  // parts before this one are in final order
   const auto by_class = [](const Decomposed& a, const Decomposed& b) {
@@ -45,7 +51,8 @@ std::vector<Decomposed> Decompose(const std::string& text) {
       if (index % kTCount != 0) push(kTBase + index % kTCount, false);
       continue;
     }
-    const auto parts = unicode::DecompositionV9(scalar.value);
+    const auto parts = compatible ? unicode::CompatibleDecompositionV9(scalar.value)
+                                  : unicode::DecompositionV9(scalar.value);
     if (parts.empty()) push(scalar.value, true);
     for (size_t k = 0; k < parts.size(); ++k) push(parts[k], k == 0);
   }
@@ -92,6 +99,46 @@ std::vector<Change> Compose(const std::vector<Decomposed>& parts) {
   return out;
 }
 
+std::vector<Change> Uncomposed(const std::vector<Decomposed>& parts) {
+  std::vector<Change> out;
+  out.reserve(parts.size());
+  for (const Decomposed& part : parts) out.push_back({part.scalar, part.change});
+  return out;
+}
+
+bool IsAscii(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
+}
+
+// Whether the first character stands for something of the input; else a rewrite moves alignment in
+// the reference's way even where no character changes.
+bool StartsSomewhere(const AlignedText& text) {
+  return !text.text.empty() && text.align[0].begin != text.align[0].end;
+}
+
+// In the reference's ranges: U+2B820 to U+2B91F are left out.
+bool IsChinese(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+bool IsCleanedAway(char32_t c) {
+  if (c == 0 || c == 0xFFFD) return true;
+  return c != '\t' && c != '\n' && c != '\r' && (unicode::BertClassV8(c) & unicode::kControlV8) != 0;
+}
+
+Status Lowercase(AlignedText* text) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    i += scalar.n_bytes;
+    changes.push_back({unicode::LowercaseV17(scalar.value), 0});
+    if (scalar.value == 0x130) changes.push_back({0x307, 1});
+  }
+  return Transform(text, changes);
+}
+
 }  // namespace
 
 Status PrependNormalizer::Normalize(AlignedText* text) const {
@@ -100,19 +147,196 @@ Status PrependNormalizer::Normalize(AlignedText* text) const {
 }
 
 Status ReplaceNormalizer::Normalize(AlignedText* text) const {
-  return ReplaceAll(text, pattern_, content_);
+  std::vector<Span> matches;
+  SLM_TRY(pattern_.FindAll(text->text, &matches));
+  return ReplaceMatches(text, matches, content_);
 }
 
-Status NfcNormalizer::Normalize(AlignedText* text) const {
-  const auto is_ascii = [](char c) { return static_cast<uint8_t>(c) < 0x80; };
-  const bool starts_somewhere = !text->text.empty() && text->align[0].begin != text->align[0].end;
-  if (starts_somewhere && std::all_of(text->text.begin(), text->text.end(), is_ascii)) return {};
-  Transform(text, Compose(Decompose(text->text)));
-  return {};
+Status UnicodeNormalizer::Normalize(AlignedText* text) const {
+  if (StartsSomewhere(*text) && IsAscii(text->text)) return {};
+  const std::vector<Decomposed> parts = Decompose(text->text, compatible_);
+  return Transform(text, compose_ ? Compose(parts) : Uncomposed(parts));
+}
+
+Status BertNormalizer::Normalize(AlignedText* text) const {
+  if (options_.clean_text) {
+    SLM_TRY(Filter(text, [](char32_t c) { return !IsCleanedAway(c); }));
+    SLM_TRY(MapScalars(text, [](char32_t c) { return unicode::IsWhiteSpace(c) ? U' ' : c; }));
+  }
+  if (options_.handle_chinese_chars) {
+    std::vector<Change> changes;
+    for (size_t i = 0; i < text->text.size();) {
+      const Scalar scalar = ReadScalar(text->text.data() + i);
+      i += scalar.n_bytes;
+      if (!IsChinese(scalar.value)) {
+        changes.push_back({scalar.value, 0});
+        continue;
+      }
+      changes.push_back({' ', 0});
+      changes.push_back({scalar.value, 1});
+      changes.push_back({' ', 1});
+    }
+    SLM_TRY(Transform(text, changes));
+  }
+  if (options_.strip_accents) {
+    SLM_TRY(Transform(text, Uncomposed(Decompose(text->text, false))));
+    SLM_TRY(
+        Filter(text, [](char32_t c) { return (unicode::BertClassV8(c) & unicode::kNonspacingMarkV8) == 0; }));
+  }
+  return options_.lowercase ? Lowercase(text) : Status{};
+}
+
+Status StripNormalizer::Normalize(AlignedText* text) const {
+  std::vector<char32_t> scalars;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    i += scalar.n_bytes;
+    scalars.push_back(scalar.value);
+  }
+  size_t begin = 0;
+  size_t end = scalars.size();
+  while (left_ && begin < scalars.size() && unicode::IsWhiteSpace(scalars[begin])) ++begin;
+  while (right_ && end > 0 && unicode::IsWhiteSpace(scalars[end - 1])) --end;
+  if (begin == 0 && end == scalars.size()) return {};
+  std::vector<Change> changes;
+  for (size_t i = begin; i < end; ++i) changes.push_back({scalars[i], 0});
+  return Transform(text, changes, begin);
+}
+
+Status StripAccentsNormalizer::Normalize(AlignedText* text) const {
+  return Filter(text, [](char32_t c) { return !unicode::IsMarkV9(c); });
+}
+
+Status LowercaseNormalizer::Normalize(AlignedText* text) const {
+  return Lowercase(text);
+}
+
+Status NmtNormalizer::Normalize(AlignedText* text) const {
+  SLM_TRY(Filter(text, [](char32_t c) {
+    return !((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+             c == 0x9F);
+  }));
+  return MapScalars(text, [](char32_t c) {
+    const bool becomes_space = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                               (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                               c == 0xFEFF || c == 0xFFFD;
+    return becomes_space ? U' ' : c;
+  });
+}
+
+Status ByteLevelNormalizer::Normalize(AlignedText* text) const {
+  return TransformToBytes(text);
+}
+
+Result<std::unique_ptr<PrecompiledNormalizer>> PrecompiledNormalizer::Make(ByteSpan charsmap) {
+  const auto damaged = [](std::string message) {
+    return Fail(ErrorCode::kTokCharsmap, "precompiled_charsmap " + std::move(message));
+  };
+  if (charsmap.size() < 4) return damaged("is shorter than its header");
+  const auto trie_size = LoadLe<uint32_t>(charsmap.data());
+  if (trie_size % 4 != 0 || trie_size < 4 || trie_size > charsmap.size() - 4) {
+    return damaged("has a bad trie size");
+  }
+  std::unique_ptr<PrecompiledNormalizer> out(new PrecompiledNormalizer());
+  out->trie_.resize(trie_size / 4);
+  for (size_t i = 0; i < out->trie_.size(); ++i)
+    out->trie_[i] = LoadLe<uint32_t>(charsmap.data() + 4 + i * 4);
+  const uint32_t root = out->trie_[0];
+  if ((uint64_t{root >> 10} << ((root & 0x200) >> 6)) >= out->trie_.size()) {
+    return damaged("has a root outside the trie");
+  }
+  out->strings_ = AsText(charsmap.subspan(4 + trie_size));
+  if (FindUtf8Fault(out->strings_)) return damaged("has strings that are not UTF-8");
+  return out;
+}
+
+Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer::Find(std::string_view part,
+                                                                                       bool longest) const {
+  const auto offset_of = [](uint32_t unit) { return size_t{unit >> 10} << ((unit & 0x200) >> 6); };
+  const auto damaged = [] {
+    return Fail(ErrorCode::kTokCharsmap, "precompiled_charsmap leads outside its trie or its strings");
+  };
+  std::optional<std::pair<size_t, std::string_view>> found;
+  size_t at = offset_of(trie_[0]);
+  for (size_t i = 0; i < part.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(part[i]);
+    if (byte == 0) break;
+    at ^= byte;
+    if (at >= trie_.size()) return damaged();
+    const uint32_t unit = trie_[at];
+    if ((unit & 0x800000FF) != byte) break;
+    at ^= offset_of(unit);
+    if ((unit >> 8 & 1) == 0) continue;
+    if (at >= trie_.size()) return damaged();
+    const uint32_t begin = trie_[at] & 0x7FFFFFFF;
+    if (begin > strings_.size() || (begin < strings_.size() && IsContinuation(strings_[begin])))
+      return damaged();
+    const size_t end = std::min(strings_.find('\0', begin), strings_.size());
+    found = {i + 1, std::string_view(strings_).substr(begin, end - begin)};
+    if (!longest) break;
+  }
+  return found;
+}
+
+Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer::FindLongest(
+    std::string_view text) const {
+  return Find(text, true);
+}
+
+Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
+  std::vector<char32_t> scalars;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < text->text.size();) {
+    const Scalar scalar = ReadScalar(text->text.data() + i);
+    places.push_back(i);
+    scalars.push_back(scalar.value);
+    i += scalar.n_bytes;
+  }
+  places.push_back(text->text.size());
+  std::vector<Change> changes;
+  bool modified = false;
+  const auto replace = [&changes, &modified](size_t n_old, std::string_view with) {
+    modified = true;
+    const size_t before = changes.size();
+    for (size_t i = 0; i < with.size();) changes.push_back({DecodeUtf8(with, &i), 0});
+    const size_t n_new = changes.size() - before;
+    for (size_t i = n_old; i < n_new; ++i) changes[before + i].change = 1;
+    // Fewer than before: the last character takes the others along, be it one that came earlier.
+    if (n_new < n_old && !changes.empty()) changes.back().change -= static_cast<int32_t>(n_old - n_new);
+  };
+  for (size_t begin = 0; begin < scalars.size();) {
+    const size_t end = unicode::GraphemeEndV17(scalars, begin);
+    const std::string_view cluster =
+        std::string_view(text->text).substr(places[begin], places[end] - places[begin]);
+    if (cluster.size() < 6) {
+      SLM_ASSIGN(const auto with, Find(cluster, false));
+      if (with) {
+        replace(end - begin, with->second);
+        begin = end;
+        continue;
+      }
+    }
+    for (; begin < end; ++begin) {
+      const std::string_view one =
+          std::string_view(text->text).substr(places[begin], places[begin + 1] - places[begin]);
+      SLM_ASSIGN(const auto with, Find(one, false));
+      if (with) {
+        replace(1, with->second);
+      } else {
+        changes.push_back({scalars[begin], 0});
+      }
+    }
+  }
+  return modified ? Transform(text, changes) : Status{};
 }
 
 Status SequenceNormalizer::Normalize(AlignedText* text) const {
-  for (const auto& part : parts_) SLM_TRY(part->Normalize(text));
+  for (const auto& part : parts_) {
+    SLM_TRY(part->Normalize(text));
+    if (text->text.size() > kMaxTextBytes) {
+      return Fail(ErrorCode::kLimit, "the normalizer makes the text larger than 1 GiB");
+    }
+  }
   return {};
 }
 

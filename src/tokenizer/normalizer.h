@@ -4,12 +4,15 @@
 #define SLM_TOKENIZER_NORMALIZER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "tokenizer/aligned_text.h"
+#include "tokenizer/pattern.h"
 
 namespace slm::tokenizer {
 
@@ -29,22 +32,99 @@ class PrependNormalizer final : public Normalizer {
   std::string prefix_;
 };
 
-// Replaces a literal text.
+// Replaces what a pattern matches; the content is literal.
 class ReplaceNormalizer final : public Normalizer {
  public:
-  ReplaceNormalizer(std::string pattern, std::string content)
+  ReplaceNormalizer(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
 
  private:
-  std::string pattern_;
+  Pattern pattern_;
   std::string content_;
 };
 
-// Normalization form C with the tables of Unicode 9.0, as the pinned reference has them.
-class NfcNormalizer final : public Normalizer {
+// A normalization form (UAX #15) with the tables of Unicode 9.0, as the pinned reference has them.
+class UnicodeNormalizer final : public Normalizer {
+ public:
+  UnicodeNormalizer(bool compatible, bool compose) : compatible_(compatible), compose_(compose) {}
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+
+ private:
+  bool compatible_;
+  bool compose_;
+};
+
+// The original BERT's cleaning, with categories of Unicode 8.0 and lower case of 17.0.
+class BertNormalizer final : public Normalizer {
+ public:
+  struct Options {
+    bool clean_text;
+    bool handle_chinese_chars;
+    bool strip_accents;
+    bool lowercase;
+  };
+  explicit BertNormalizer(const Options& options) : options_(options) {}
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+
+ private:
+  Options options_;
+};
+
+// Takes White_Space off the ends.
+class StripNormalizer final : public Normalizer {
+ public:
+  StripNormalizer(bool left, bool right) : left_(left), right_(right) {}
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+
+ private:
+  bool left_;
+  bool right_;
+};
+
+// Takes out all marks (M, Unicode 9.0), without decomposing first.
+class StripAccentsNormalizer final : public Normalizer {
  public:
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
+};
+
+// Lower case of each character by itself (Unicode 17.0).
+class LowercaseNormalizer final : public Normalizer {
+ public:
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+};
+
+// Takes out some controls and turns others, and some invisible characters, into spaces.
+class NmtNormalizer final : public Normalizer {
+ public:
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+};
+
+// Bytes as characters of the byte alphabet.
+class ByteLevelNormalizer final : public Normalizer {
+ public:
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+};
+
+// A SentencePiece map, looked up as the reference does: grapheme cluster by grapheme cluster (Unicode
+// 17.0), where the shortest entry that begins the cluster replaces all of it.
+class PrecompiledNormalizer final : public Normalizer {
+ public:
+  // TOK-CHARSMAP for a map that is damaged where it can be told at once.
+  [[nodiscard]] static Result<std::unique_ptr<PrecompiledNormalizer>> Make(ByteSpan charsmap);
+  // The longest entry that begins `text`, with its length, as SentencePiece itself looks. TOK-CHARSMAP.
+  [[nodiscard]] Result<std::optional<std::pair<size_t, std::string_view>>> FindLongest(
+      std::string_view text) const;
+  // TOK-CHARSMAP where the text leads outside the trie or its strings.
+  [[nodiscard]] Status Normalize(AlignedText* text) const override;
+
+ private:
+  PrecompiledNormalizer() = default;
+  // The shortest (or longest) entry that begins `part`: its length and its replacement.
+  [[nodiscard]] Result<std::optional<std::pair<size_t, std::string_view>>> Find(std::string_view part,
+                                                                                bool longest) const;
+  std::vector<uint32_t> trie_;  // a double array (Darts)
+  std::string strings_;         // ended by NUL each
 };
 
 class SequenceNormalizer final : public Normalizer {

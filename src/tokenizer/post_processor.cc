@@ -54,6 +54,44 @@ Status ByteLevelPostProcessor::Process(std::vector<Row>* rows, bool) const {
   return {};
 }
 
+void PairPostProcessor::Wrap(Row* row, bool is_first) const {
+  const auto token_of = [](const Token& token, uint32_t type_id) {
+    TokenRow out;
+    out.id = token.id;
+    out.type_id = type_id;
+    out.special = true;
+    out.text = token.text;
+    return out;
+  };
+  const uint32_t type_id = is_first || is_roberta_ ? 0 : 1;
+  for (TokenRow& token : row->tokens) {
+    token.special = false;
+    if (is_roberta_) token.type_id = 0;
+  }
+  if (is_first) {
+    row->tokens.insert(row->tokens.begin(), token_of(cls_, 0));
+  } else if (is_roberta_) {
+    row->tokens.insert(row->tokens.begin(), token_of(sep_, 0));
+  }
+  row->tokens.push_back(token_of(sep_, type_id));
+}
+
+Status PairPostProcessor::Process(std::vector<Row>* rows, bool add_special_tokens) const {
+  if (trim_ != nullptr) SLM_TRY(trim_->Process(rows, add_special_tokens));
+  if (is_roberta_) {
+    for (Row& row : *rows) {
+      for (TokenRow& token : row.tokens) token.type_id = 0;
+    }
+  }
+  if (!add_special_tokens) return {};
+  for (size_t i = 0; i < rows->size(); ++i) {
+    Row& row = (*rows)[i];
+    Wrap(&row, i == 0);
+    for (Row& part : row.overflowing) Wrap(&part, i == 0);
+  }
+  return {};
+}
+
 Status TemplatePostProcessor::Process(std::vector<Row>* rows, bool add_special_tokens) const {
   if (rows->empty() || rows->size() > 2) {
     return Fail(MakeError(ErrorCode::kTokSchema,

@@ -39,6 +39,31 @@ class ByteLevelPostProcessor final : public PostProcessor {
   bool trim_offsets_;
 };
 
+// [CLS] A [SEP] B [SEP] with type ids 0 and 1, or, as RoBERTa has it, <s> A </s></s> B </s> with type
+// ids 0.
+class PairPostProcessor final : public PostProcessor {
+ public:
+  struct Token {
+    std::string text;
+    uint32_t id;
+  };
+  // `trim` may be null (BERT); with one it is RoBERTa's form.
+  PairPostProcessor(Token cls, Token sep, bool is_roberta, std::unique_ptr<ByteLevelPostProcessor> trim)
+      : cls_(std::move(cls)), sep_(std::move(sep)), is_roberta_(is_roberta), trim_(std::move(trim)) {}
+  [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
+  [[nodiscard]] uint64_t n_added(bool is_pair) const override { return !is_pair ? 2 : is_roberta_ ? 4 : 3; }
+  [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override {
+    return {before_text ? cls_.id : sep_.id};
+  }
+
+ private:
+  void Wrap(Row* row, bool is_first) const;
+  Token cls_;
+  Token sep_;
+  bool is_roberta_;
+  std::unique_ptr<ByteLevelPostProcessor> trim_;
+};
+
 // The sequences and special tokens in a fixed order.
 class TemplatePostProcessor final : public PostProcessor {
  public:

@@ -3,7 +3,10 @@
 #include <array>
 
 #include "tokenizer/byte_level.h"
+#include "unicode/bert_v8_0.h"
+#include "unicode/classes_v16_0.h"
 #include "unicode/numeric_v17_0.h"
+#include "unicode/scripts_v9_0.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -58,18 +61,6 @@ bool StartsNowhere(const PreTokenized& pieces, const Piece& piece) {
   return first.begin == first.end;
 }
 
-void TransformToBytes(AlignedText* text) {
-  std::vector<Change> changes;
-  for (size_t i = 0; i < text->text.size();) {
-    const uint32_t n = ReadScalar(text->text.data() + i).n_bytes;
-    for (uint32_t k = 0; k < n; ++k) {
-      changes.push_back({ByteAlphabet()[static_cast<uint8_t>(text->text[i + k])], k > 0 ? 1 : 0});
-    }
-    i += n;
-  }
-  Transform(text, changes);
-}
-
 }  // namespace
 
 void ByteLevelPreTokenizer::Cut(PreTokenized* pieces) const {
@@ -108,7 +99,7 @@ Status ByteLevelPreTokenizer::Run(PreTokenized* pieces) const {
     if (piece.added != kNoToken) continue;
     if (StartsNowhere(*pieces, piece)) {
       AlignedText text = pieces->Copy(piece);
-      TransformToBytes(&text);
+      SLM_TRY(TransformToBytes(&text));
       piece = pieces->Append(text);
       continue;
     }
@@ -122,7 +113,11 @@ Status ByteLevelPreTokenizer::Run(PreTokenized* pieces) const {
   return {};
 }
 
-Status DigitsPreTokenizer::Run(PreTokenized* pieces) const {
+namespace {
+
+// Cuts every text piece: `find_parts` gives the parts of a text, `behavior` says what becomes of them.
+template <typename FindParts>
+Status CutPieces(PreTokenized* pieces, SplitBehavior behavior, FindParts find_parts) {
   const std::vector<Piece> before = std::move(pieces->pieces());
   std::vector<Piece> after;
   std::vector<Part> parts;
@@ -132,22 +127,132 @@ Status DigitsPreTokenizer::Run(PreTokenized* pieces) const {
       continue;
     }
     parts.clear();
-    const std::string_view text = pieces->Text(piece);
-    for (uint32_t i = 0; i < text.size();) {
-      const Scalar scalar = ReadScalar(text.data() + i);
-      const bool is_match = unicode::IsNumericV17(scalar.value);
-      if (!is_match && !parts.empty() && !parts.back().is_match) {
-        parts.back().range.end += scalar.n_bytes;
-      } else {
-        parts.push_back({{i, i + scalar.n_bytes}, is_match});
-      }
-      i += scalar.n_bytes;
+    SLM_TRY(find_parts(pieces->Text(piece), &parts));
+    for (const Span& range : ApplyBehavior(parts, behavior)) {
+      if (range.begin != range.end) after.push_back(pieces->Slice(piece, range));
     }
-    const auto behavior = individual_digits_ ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
-    for (const Span& range : ApplyBehavior(parts, behavior)) after.push_back(pieces->Slice(piece, range));
   }
   pieces->pieces() = std::move(after);
   return {};
+}
+
+// Each character that `is_match` accepts is a match of its own.
+template <typename IsMatch>
+Status CutAtScalars(PreTokenized* pieces, SplitBehavior behavior, IsMatch is_match) {
+  return CutPieces(pieces, behavior, [&is_match](std::string_view text, std::vector<Part>* parts) -> Status {
+    for (uint32_t i = 0; i < text.size();) {
+      const Scalar scalar = ReadScalar(text.data() + i);
+      const bool matches = is_match(scalar.value);
+      if (!matches && !parts->empty() && !parts->back().is_match) {
+        parts->back().range.end += scalar.n_bytes;
+      } else {
+        parts->push_back({{i, i + scalar.n_bytes}, matches});
+      }
+      i += scalar.n_bytes;
+    }
+    return {};
+  });
+}
+
+bool IsPunctuation(char32_t c) {
+  if (c < 0x80)
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
+           (c >= '{' && c <= '~');
+  return (unicode::BertClassV8(c) & unicode::kPunctuationV8) != 0;
+}
+
+}  // namespace
+
+Status DigitsPreTokenizer::Run(PreTokenized* pieces) const {
+  const auto behavior = individual_digits_ ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
+  return CutAtScalars(pieces, behavior, unicode::IsNumericV17);
+}
+
+Status BertPreTokenizer::Run(PreTokenized* pieces) const {
+  SLM_TRY(CutAtScalars(pieces, SplitBehavior::kRemoved, unicode::IsWhiteSpace));
+  return CutAtScalars(pieces, SplitBehavior::kIsolated, IsPunctuation);
+}
+
+Status PunctuationPreTokenizer::Run(PreTokenized* pieces) const {
+  return CutAtScalars(pieces, behavior_, IsPunctuation);
+}
+
+Status DelimiterPreTokenizer::Run(PreTokenized* pieces) const {
+  return CutAtScalars(pieces, SplitBehavior::kRemoved, [this](char32_t c) { return c == delimiter_; });
+}
+
+Status WhitespaceSplitPreTokenizer::Run(PreTokenized* pieces) const {
+  return CutAtScalars(pieces, SplitBehavior::kRemoved, unicode::IsWhiteSpace);
+}
+
+Status WhitespacePreTokenizer::Run(PreTokenized* pieces) const {
+  return CutPieces(pieces, SplitBehavior::kIsolated,
+                   [](std::string_view text, std::vector<Part>* parts) -> Status {
+                     const auto class_of = [](char32_t c) {
+                       return unicode::ClassV16(c) & (unicode::kWord | unicode::kWhiteSpace);
+                     };
+                     for (uint32_t i = 0; i < text.size();) {
+                       const uint32_t begin = i;
+                       const int wanted = class_of(ReadScalar(text.data() + i).value);
+                       while (i < text.size()) {
+                         const Scalar scalar = ReadScalar(text.data() + i);
+                         if (class_of(scalar.value) != wanted) break;
+                         i += scalar.n_bytes;
+                       }
+                       if ((wanted & unicode::kWhiteSpace) == 0) parts->push_back({{begin, i}, true});
+                     }
+                     return {};
+                   });
+}
+
+Status FixedLengthPreTokenizer::Run(PreTokenized* pieces) const {
+  return CutPieces(pieces, SplitBehavior::kIsolated,
+                   [this](std::string_view text, std::vector<Part>* parts) -> Status {
+                     for (uint32_t i = 0; i < text.size();) {
+                       const uint32_t begin = i;
+                       for (uint64_t k = 0; k < length_ && i < text.size(); ++k)
+                         i += ReadScalar(text.data() + i).n_bytes;
+                       parts->push_back({{begin, i}, true});
+                     }
+                     return {};
+                   });
+}
+
+// A cut before every character whose script differs from that of the last one that had any. What
+// stands before the first such character is lost.
+Status UnicodeScriptsPreTokenizer::Run(PreTokenized* pieces) const {
+  return CutPieces(pieces, SplitBehavior::kIsolated,
+                   [](std::string_view text, std::vector<Part>* parts) -> Status {
+                     uint8_t last = 0;
+                     for (uint32_t i = 0; i < text.size();) {
+                       const Scalar scalar = ReadScalar(text.data() + i);
+                       const uint8_t script = unicode::ScriptGroupV9(scalar.value);
+                       if (script != 0 && script != last) {
+                         parts->push_back({{i, i}, true});
+                         last = script;
+                       }
+                       i += scalar.n_bytes;
+                       if (!parts->empty()) parts->back().range.end = i;
+                     }
+                     return {};
+                   });
+}
+
+Status SplitPreTokenizer::Run(PreTokenized* pieces) const {
+  std::vector<Span> matches;
+  return CutPieces(pieces, behavior_,
+                   [this, &matches](std::string_view text, std::vector<Part>* parts) -> Status {
+                     SLM_TRY(pattern_.FindAll(text, &matches));
+                     uint32_t at = 0;
+                     for (const Span& match : matches) {
+                       if (at != match.begin) parts->push_back({{at, match.begin}, invert_});
+                       parts->push_back({match, !invert_});
+                       at = match.end;
+                     }
+                     if (at != text.size())
+                       parts->push_back({{at, static_cast<uint32_t>(text.size())}, invert_});
+                     return {};
+                   });
 }
 
 MetaspacePreTokenizer::MetaspacePreTokenizer(char32_t replacement, PrependScheme scheme, bool split)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/pattern.h"
 #include "tokenizer/pretokenized.h"
 
 namespace slm::tokenizer {
@@ -40,6 +41,74 @@ class DigitsPreTokenizer final : public PreTokenizer {
 
  private:
   bool individual_digits_;
+};
+
+// Words between White_Space, punctuation (ASCII, and P of Unicode 8.0) apart.
+class BertPreTokenizer final : public PreTokenizer {
+ public:
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+};
+
+// Punctuation as above.
+class PunctuationPreTokenizer final : public PreTokenizer {
+ public:
+  explicit PunctuationPreTokenizer(SplitBehavior behavior) : behavior_(behavior) {}
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+
+ private:
+  SplitBehavior behavior_;
+};
+
+// Takes out one character.
+class DelimiterPreTokenizer final : public PreTokenizer {
+ public:
+  explicit DelimiterPreTokenizer(char32_t delimiter) : delimiter_(delimiter) {}
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+
+ private:
+  char32_t delimiter_;
+};
+
+// Words between White_Space.
+class WhitespaceSplitPreTokenizer final : public PreTokenizer {
+ public:
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+};
+
+// Matches of \w+|[^\w\s]+ with the classes of the reference's other engine (Unicode 16.0).
+class WhitespacePreTokenizer final : public PreTokenizer {
+ public:
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+};
+
+// Pieces of so many characters.
+class FixedLengthPreTokenizer final : public PreTokenizer {
+ public:
+  // REQUIRES: length > 0.
+  explicit FixedLengthPreTokenizer(uint64_t length) : length_(length) {}
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+
+ private:
+  uint64_t length_;
+};
+
+// Runs of one script (Unicode 9.0).
+class UnicodeScriptsPreTokenizer final : public PreTokenizer {
+ public:
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+};
+
+// Cuts at what a pattern matches; `invert` swaps matches and gaps.
+class SplitPreTokenizer final : public PreTokenizer {
+ public:
+  SplitPreTokenizer(Pattern pattern, SplitBehavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+
+ private:
+  Pattern pattern_;
+  SplitBehavior behavior_;
+  bool invert_;
 };
 
 enum class PrependScheme : uint8_t { kFirst, kNever, kAlways };

@@ -7,11 +7,24 @@ namespace slm::tokenizer {
 
 std::vector<Span> ApplyBehavior(std::span<const Part> parts, SplitBehavior behavior) {
   std::vector<Span> out;
-  if (behavior == SplitBehavior::kIsolated) {
-    for (const Part& part : parts) out.push_back(part.range);
+  if (behavior == SplitBehavior::kIsolated || behavior == SplitBehavior::kRemoved) {
+    for (const Part& part : parts) {
+      if (!part.is_match || behavior == SplitBehavior::kIsolated) out.push_back(part.range);
+    }
     return out;
   }
   bool previous_match = false;
+  if (behavior == SplitBehavior::kMergedWithPrevious) {  // only the first match of a run merges
+    for (const Part& part : parts) {
+      if (part.is_match && !previous_match && !out.empty()) {
+        out.back().end = part.range.end;
+      } else {
+        out.push_back(part.range);
+      }
+      previous_match = part.is_match;
+    }
+    return out;
+  }
   if (behavior == SplitBehavior::kContiguous) {
     for (const Part& part : parts) {
       if (part.is_match == previous_match && !out.empty()) {

@@ -25,8 +25,8 @@ struct Piece {
   uint32_t added = kNoToken;  // index into the added tokens, or text
 };
 
-// How the parts of a cut are put together (only what the components of today need).
-enum class SplitBehavior : uint8_t { kIsolated, kContiguous, kMergedWithNext };
+// How the parts of a cut are put together.
+enum class SplitBehavior : uint8_t { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct Part {
   Span range;

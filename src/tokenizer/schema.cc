@@ -111,26 +111,4 @@ Result<uint32_t> TokenId(json::Value value) {
   return static_cast<uint32_t>(*id);
 }
 
-Error RefuseType(json::Value type, std::string_view family, std::initializer_list<std::string_view> known) {
-  const std::string name(type.string());
-  if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return ErrorAt(
-        ErrorCode::kTokUnsupported, type,
-        ShortPath(type) + ": the " + std::string(family) + " " + name + " is not run by this version");
-  }
-  return ErrorAt(ErrorCode::kTokUnknownType, type,
-                 ShortPath(type) + ": unknown " + std::string(family) + " '" + name + "'");
-}
-
-Result<json::Value> TypeOf(json::Value object) {
-  SLM_TRY(RequireObject(object));
-  const auto type = object.Find("type");
-  if (!type) {
-    return Fail(ErrorAt(ErrorCode::kTokUnsupported, object,
-                        ShortPath(object) + ": a component without \"type\" is not read by this version"));
-  }
-  if (!type->is_string()) return WrongKind(*type, "a string");
-  return *type;
-}
-
 }  // namespace slm::tokenizer

@@ -40,12 +40,6 @@ namespace slm::tokenizer {
 // A token id: an integer from 0 to kMaxTokenId. TOK-ID.
 [[nodiscard]] Result<uint32_t> TokenId(json::Value value);
 
-// The refusal of a component: TOK-UNSUPPORTED if its name is in `known`, else TOK-UNKNOWN-TYPE.
-[[nodiscard]] Error RefuseType(json::Value type, std::string_view family,
-                               std::initializer_list<std::string_view> known);
-// The string member `type`; TOK-UNSUPPORTED for a component of the old form without one.
-[[nodiscard]] Result<json::Value> TypeOf(json::Value object);
-
 }  // namespace slm::tokenizer
 
 #endif  // SLM_TOKENIZER_SCHEMA_H_

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/compiled.h"
+#include "tokenizer/sentencepiece.h"
 
 namespace slm::tokenizer {
 
@@ -13,6 +14,9 @@ struct Tokenizer::Impl {
   Compiled compiled;
   bool can_encode_bytes = false;
   size_t vocab_size = 0;
+
+  // Sets what follows from `compiled`.
+  void Finish();
 };
 
 namespace {
@@ -141,7 +145,8 @@ Status TokenizePiece(const Compiled& compiled, const PreTokenized& pieces, const
   for (const ModelToken& token : *scratch) {
     TokenRow row;
     row.id = token.id;
-    row.text = compiled.model->vocabulary().TextOf(token.id).value_or("");
+    row.text = token.own_text ? text.substr(token.begin, token.end - token.begin)
+                              : compiled.model->vocabulary().TextOf(token.id).value_or("");
     if (token.begin == token.end) {
       row.bytes = {piece.original.begin + token.begin, piece.original.begin + token.end};
     } else if (token.end > text.size()) {
@@ -312,6 +317,15 @@ bool HasByteAlphabet(const Vocabulary& vocabulary) {
 
 }  // namespace
 
+void Tokenizer::Impl::Finish() {
+  const Vocabulary& vocabulary = compiled.model->vocabulary();
+  can_encode_bytes = compiled.is_byte_level ? HasByteAlphabet(vocabulary) : compiled.model->has_byte_tokens();
+  vocab_size = vocabulary.size() == 0 ? 0 : size_t{vocabulary.max_id()} + 1;
+  for (const AddedToken& token : compiled.added.tokens()) {
+    vocab_size = std::max(vocab_size, size_t{token.id} + 1);
+  }
+}
+
 Tokenizer::Tokenizer(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
@@ -319,13 +333,14 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string json_te
                                                              const LoadOptions& options) {
   auto impl = std::make_unique<Impl>();
   SLM_ASSIGN(impl->compiled, Compile(std::move(json_text), options));
-  const Vocabulary& vocabulary = impl->compiled.model->vocabulary();
-  impl->can_encode_bytes =
-      impl->compiled.is_byte_level ? HasByteAlphabet(vocabulary) : impl->compiled.model->has_byte_tokens();
-  impl->vocab_size = vocabulary.size() == 0 ? 0 : size_t{vocabulary.max_id()} + 1;
-  for (const AddedToken& token : impl->compiled.added.tokens()) {
-    impl->vocab_size = std::max(impl->vocab_size, size_t{token.id} + 1);
-  }
+  impl->Finish();
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromSentencePiece(ByteSpan file) {
+  auto impl = std::make_unique<Impl>();
+  SLM_ASSIGN(impl->compiled, CompileSentencePiece(file));
+  impl->Finish();
   return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
@@ -372,11 +387,6 @@ Result<std::string> Tokenizer::IdToToken(uint32_t id) const {
   if (const AddedToken* added = impl_->compiled.added.FindId(id)) return added->content;
   if (const auto text = impl_->compiled.model->vocabulary().TextOf(id)) return std::string(*text);
   return Fail(ErrorCode::kTokUnknownId, "no token has the id " + std::to_string(id));
-}
-
-bool Tokenizer::IsSpecial(uint32_t id) const {
-  const AddedToken* added = impl_->compiled.added.FindId(id);
-  return added != nullptr && added->special;
 }
 
 std::vector<uint32_t> Tokenizer::prefix_ids() const {

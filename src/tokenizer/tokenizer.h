@@ -94,6 +94,9 @@ class Tokenizer {
   // Error codes: JSON-*, TOK-*; each with byte offset and JSON path.
   [[nodiscard]] static Result<std::shared_ptr<const Tokenizer>> FromJson(std::string json_text,
                                                                          const LoadOptions& options = {});
+  // A SentencePiece .model with SentencePiece's own meaning: special tokens are not looked for in the
+  // text and none are put in. Error codes: TOK-*, with byte offset.
+  [[nodiscard]] static Result<std::shared_ptr<const Tokenizer>> FromSentencePiece(ByteSpan file);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
@@ -117,7 +120,6 @@ class Tokenizer {
   [[nodiscard]] std::optional<uint32_t> TokenToId(std::string_view token) const;
   // TOK-UNKNOWN-ID.
   [[nodiscard]] Result<std::string> IdToToken(uint32_t id) const;
-  [[nodiscard]] bool IsSpecial(uint32_t id) const;
   // Ids that the post-processor puts before and after a single text.
   [[nodiscard]] std::vector<uint32_t> prefix_ids() const;
   [[nodiscard]] std::vector<uint32_t> suffix_ids() const;

@@ -53,6 +53,15 @@ bool Vocabulary::Add(std::string_view text, uint32_t id) {
   return true;
 }
 
+void Vocabulary::AddOrMove(std::string_view text, uint32_t id) {
+  if (Add(text, id)) return;
+  const uint32_t entry = slots_[SlotOf(text)];
+  entries_[entry].id = id;
+  if (id >= by_id_.size()) by_id_.resize(size_t{id} + 1, kNone);
+  by_id_[id] = entry;
+  max_id_ = std::max(max_id_, id);
+}
+
 std::optional<uint32_t> Vocabulary::Find(std::string_view text) const {
   if (slots_.empty()) return std::nullopt;
   const uint32_t entry = slots_[SlotOf(text)];

@@ -21,6 +21,8 @@ class Vocabulary {
   void Reserve(size_t n_entries, size_t n_bytes);
   // False if the text is there already. REQUIRES: within what was reserved.
   [[nodiscard]] bool Add(std::string_view text, uint32_t id);
+  // A text that is there already gets the new id; the old one keeps it as its text.
+  void AddOrMove(std::string_view text, uint32_t id);
 
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] uint32_t max_id() const { return max_id_; }

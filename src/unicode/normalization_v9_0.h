@@ -14,6 +14,10 @@ extern const uint8_t kCombiningStage1[0x1100];
 extern const uint8_t kCombiningStage2[];
 extern const uint8_t kDecompositionStage1[0x1100];
 extern const uint16_t kDecompositionStage2[];
+extern const uint8_t kCompatibleStage1[0x1100];
+extern const uint16_t kCompatibleStage2[];
+extern const uint8_t kMarkStage1[0x1100];
+extern const uint8_t kMarkStage2[];
 extern const uint16_t kDecompositionStarts[];
 extern const char32_t kDecompositionPool[];
 }  // namespace internal_normalization_v9_0
@@ -34,6 +38,24 @@ extern const char32_t kDecompositionPool[];
   if (index == 0) return {};
   return {kDecompositionPool + kDecompositionStarts[index - 1],
           kDecompositionPool + kDecompositionStarts[index]};
+}
+
+// Full compatibility decomposition from the table (no Hangul); empty if the character is its own.
+[[nodiscard]] inline std::span<const char32_t> CompatibleDecompositionV9(char32_t scalar) {
+  using namespace internal_normalization_v9_0;
+  if (scalar > 0x10FFFF) return {};
+  const uint32_t block = kCompatibleStage1[scalar >> 8];
+  const uint16_t index = kCompatibleStage2[block * 256 + (scalar & 255)];
+  if (index == 0) return {};
+  return {kDecompositionPool + kDecompositionStarts[index - 1],
+          kDecompositionPool + kDecompositionStarts[index]};
+}
+
+// General category M.
+[[nodiscard]] inline bool IsMarkV9(char32_t scalar) {
+  if (scalar > 0x10FFFF) return false;
+  const uint32_t block = internal_normalization_v9_0::kMarkStage1[scalar >> 8];
+  return internal_normalization_v9_0::kMarkStage2[block * 256 + (scalar & 255)] != 0;
 }
 
 // The primary composite of two characters, Hangul included; 0 if there is none.
