@@ -140,6 +140,10 @@ def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
 
 
+def demo(context: Context) -> None:
+    context.python("tests/cli/demo_test.py")
+
+
 def tokenizer_fuzz(context: Context) -> None:
     python = context.build / "env" / "tools" / "bin" / "python"
     models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
@@ -220,6 +224,7 @@ SUITES: dict[str, Suite] = {
     "documents": documents,
     "release-build": build_release,
     "cli": cli,
+    "demo": demo,
     "chat-goldens": chat_goldens,
     "tokenizer-fuzz": tokenizer_fuzz,
     "promote": promote,
