@@ -7,7 +7,7 @@ Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a 
        [--prompts N] [--two] [--jobs N] [--code]
 MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider
 instruction set, for models that take long. --code: compiles for x86-64-v4 as well, even where that
-cannot run, and requires that no fused multiply-add is in the code. Exit 77: a compiler is missing (not-run).
+cannot run, and requires that no fused multiply-add is in the code.
 """
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def main() -> int:
     options = parser.parse_args()
     for compiler in options.cxx:
         if shutil.which(compiler) is None:
-            print(f"not-run: bits: {compiler} is not installed")
-            return 77
+            print(f"{compiler} is not installed; ./dev test installs it")
+            return 1
     Path(options.work).mkdir(parents=True, exist_ok=True)
     builds, contracted = plan(options)
     try:
