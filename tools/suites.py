@@ -143,6 +143,7 @@ def chat_goldens(context: Context) -> None:
 
 def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
+    context.python("tests/cli/bad_input_test.py", "--slm", str(context.slm))
 
 
 def demo(context: Context) -> None:
@@ -169,7 +170,7 @@ def promote(context: Context) -> None:
                    str(context.models["slm-demo"]))
 
 
-def kill(context: Context, kills: int = 12) -> None:
+def kill(context: Context, kills: int = 8) -> None:
     vectors = context.root / "vectors" / "slm-demo"
     evidence = [part for mode in ("reference", "source", "truth")
                 for part in ("--evidence", str(vectors / f"{mode}.golden"))]
@@ -183,13 +184,7 @@ def long_kill(context: Context) -> None:
 
 
 def mutants(context: Context) -> None:
-    vectors = context.root / "vectors" / "slm-demo"
-    evidence = [part for mode in ("reference", "source", "truth")
-                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
-    store = context.build / "mutants" / "store"
-    context.run([str(context.slm), "--store", str(store), "mutate", str(context.models["slm-demo"]), "--cases",
-                 str(vectors / "cases.jsonl"), *evidence, "--policy",
-                 str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--seed", "7"])
+    context.python("tests/mutants/gates_test.py", "--slm", str(context.slm))
 
 
 def heldout(context: Context) -> None:
@@ -256,7 +251,7 @@ def long_acquire(context: Context) -> None:
 
 
 def long_bits(context: Context) -> None:
-    context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
+    context.run([*bits_command(context), "--o0-prompts", "3", str(context.artifact("smollm2"))])
 
 
 def long_fuzz(context: Context) -> None:
@@ -275,9 +270,8 @@ def unit_counts(log: str) -> str:
 
 
 def figures(log: str) -> str:
-    """The last line of a suite's log that says what it counted (`figures: ...`), or the unit tests' count."""
-    found = re.findall(r"^figures: (.*)$", log, re.MULTILINE)
-    return found[-1] if found else unit_counts(log)
+    """What a suite's log says that it counted (lines `figures: ...`, as many as it has parts), or the unit tests' count."""
+    return " | ".join(re.findall(r"^figures: (.*)$", log, re.MULTILINE)) or unit_counts(log)
 
 
 def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, object], list[str]]:
