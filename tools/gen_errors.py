@@ -84,7 +84,10 @@ def is_test(file: pathlib.PurePath) -> bool:
 
 
 def untested(text: str) -> list[str]:
-    """Codes that no test names: by the enumerator, or as a quoted text or its beginning up to a colon ("OUTER/INNER" names both)."""
+    """Codes that no test names: by the enumerator, or as a quoted text, whole or up to a colon.
+
+    OUTER/INNER names both.
+    """
     named: set[str] = set()
     for folder in ("src", "tests", "independent", "oracle/tests", "vectors"):
         for file in (ROOT / folder).rglob("*"):

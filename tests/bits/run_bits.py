@@ -5,10 +5,10 @@ multiply-adds must give another hash, else this test could not fail (OPS-05).
 
 Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a ... MODEL ...
        [--prompts N] [--o0-prompts N] [--two] [--jobs N] [--code]
-MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider
-instruction set, for models that take long. --o0-prompts: fewer for the builds without optimization, whose
-hashes are held against those that the first optimized build gives for as many. --code: compiles for x86-64-v4 as well, even where that
-cannot run, and requires that no fused multiply-add is in the code.
+MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider instruction set,
+for models that take long. --o0-prompts: fewer for the builds without optimization, whose hashes are
+held against those that the first optimized build gives for as many. --code: compiles for x86-64-v4
+as well, even where that cannot run, and requires that no fused multiply-add is in the code.
 """
 from __future__ import annotations
 
