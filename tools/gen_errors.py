@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/spec/errors.md from src/base/errors.def; with --check only compares.
 
-With --check the exit status is 1 where the page is not what the table gives, or a code is raised nowhere.
+With --check the exit status is 1 where the page is not what the table gives, or a code is raised nowhere, or no test
+names it.
 """
 
 import argparse
@@ -74,6 +75,31 @@ def unused(text: str) -> list[str]:
     return [code for symbol, code, *_ in rows if symbol not in used and code not in used]
 
 
+def is_test(file: pathlib.PurePath) -> bool:
+    """Relative to the root: tests beside the code, suites of their own, and vectors that those read."""
+    if file.parts[0] == "vectors":
+        return file.suffix in (".json", ".jsonl")
+    by_name = file.name.endswith(("_test.cc", "_test.py"))
+    return file.suffix in (".cc", ".h", ".py") and (by_name or file.parts[0] == "tests" or file.parts[:2] == ("oracle", "tests"))
+
+
+def untested(text: str) -> list[str]:
+    """Codes that no test names: by the enumerator, or as a quoted text, whole or up to a colon.
+
+    OUTER/INNER names both.
+    """
+    named: set[str] = set()
+    for folder in ("src", "tests", "independent", "oracle/tests", "vectors"):
+        for file in (ROOT / folder).rglob("*"):
+            if file.is_file() and is_test(file.relative_to(ROOT)):
+                content = file.read_text(encoding="utf-8")
+                named.update(re.findall(r"\bErrorCode::(k\w+)", content))
+                for quoted in re.findall(r"[\"']([A-Z][A-Z0-9_-]*(?:/[A-Z][A-Z0-9_-]*)?)(?:: |[\"'])", content):
+                    named.update(quoted.split("/"))
+    rows = [match.groups() for match in map(ROW.fullmatch, text.splitlines()) if match]
+    return [code for symbol, code, *_ in rows if symbol not in named and code not in named]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
@@ -83,7 +109,9 @@ def main() -> int:
     if arguments.check:
         for code in unused(text):
             print(f"{code}: nothing raises it", file=sys.stderr)
-        if unused(text):
+        for code in untested(text):
+            print(f"{code}: no test names it", file=sys.stderr)
+        if unused(text) or untested(text):
             return 1
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
             return 0

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
 JOBS = str(os.cpu_count() or 2)
@@ -69,9 +70,12 @@ class Context:
     def python(self, script: str, *arguments: str) -> None:
         self.run([sys.executable, str(self.root / script), *arguments])
 
+    def configure(self, preset: str) -> None:
+        if not (self.build / preset / "build.ninja").exists():
+            self.run(["cmake", "--preset", preset])
+
     def preset(self, name: str, *targets: str) -> None:
-        if not (self.build / name / "build.ninja").exists():
-            self.run(["cmake", "--preset", name])
+        self.configure(name)
         self.run(["cmake", "--build", str(self.build / name), "-j", JOBS, *(["--target", *targets] if targets else [])])
 
     def ctest(self, preset: str, *arguments: str) -> None:
@@ -85,9 +89,9 @@ class Context:
 
 
 def sources(context: Context, *suffixes: str) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "src", "apps", "tests", "tools", "bench", "fuzz"],
-                            cwd=context.root, capture_output=True, text=True, check=True).stdout.splitlines()
-    return [f for f in listed if f.endswith(suffixes)]
+    """Relative to the root, in order. By walking, since an unpacked archive has no list of git's."""
+    return sorted(str(file.relative_to(context.root)) for folder in ("src", "apps", "tests", "tools", "bench", "fuzz")
+                  for file in (context.root / folder).rglob("*") if file.is_file() and file.name.endswith(suffixes))
 
 
 def style(context: Context) -> None:
@@ -118,6 +122,7 @@ def unit_asan(context: Context) -> None:
 
 def tidy(context: Context) -> None:
     files = [f for f in sources(context, ".cc") if f.startswith(("src/", "apps/")) and not f.endswith("_test.cc")]
+    context.configure("asan")
     context.run(["run-clang-tidy-22", "-quiet", "-j", JOBS, "-p", str(context.build / "asan"), *files])
 
 
@@ -138,6 +143,11 @@ def chat_goldens(context: Context) -> None:
 
 def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
+    context.python("tests/cli/bad_input_test.py", "--slm", str(context.slm))
+
+
+def demo(context: Context) -> None:
+    context.python("tests/cli/demo_test.py")
 
 
 def chat_fuzz_for(context: Context, seconds: int, seed: int) -> None:
@@ -185,7 +195,7 @@ def promote(context: Context) -> None:
                    str(context.models["slm-demo"]))
 
 
-def kill(context: Context, kills: int = 12) -> None:
+def kill(context: Context, kills: int = 8) -> None:
     vectors = context.root / "vectors" / "slm-demo"
     evidence = [part for mode in ("reference", "source", "truth")
                 for part in ("--evidence", str(vectors / f"{mode}.golden"))]
@@ -199,13 +209,7 @@ def long_kill(context: Context) -> None:
 
 
 def mutants(context: Context) -> None:
-    vectors = context.root / "vectors" / "slm-demo"
-    evidence = [part for mode in ("reference", "source", "truth")
-                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
-    store = context.build / "mutants" / "store"
-    context.run([str(context.slm), "--store", str(store), "mutate", str(context.models["slm-demo"]), "--cases",
-                 str(vectors / "cases.jsonl"), *evidence, "--policy",
-                 str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--seed", "7"])
+    context.python("tests/mutants/gates_test.py", "--slm", str(context.slm))
 
 
 def heldout(context: Context) -> None:
@@ -245,6 +249,7 @@ SUITES: dict[str, Suite] = {
     "documents": documents,
     "release-build": build_release,
     "cli": cli,
+    "demo": demo,
     "chat-goldens": chat_goldens,
     "tokenizer-fuzz": tokenizer_fuzz,
     "promote": promote,
@@ -271,7 +276,7 @@ def long_acquire(context: Context) -> None:
 
 
 def long_bits(context: Context) -> None:
-    context.run([*bits_command(context), "--prompts", "3", str(context.artifact("smollm2"))])
+    context.run([*bits_command(context), "--o0-prompts", "3", str(context.artifact("smollm2"))])
 
 
 def long_fuzz(context: Context) -> None:
@@ -293,9 +298,8 @@ def unit_counts(log: str) -> str:
 
 
 def figures(log: str) -> str:
-    """The last line of a suite's log that says what it counted (`figures: ...`), or the unit tests' count."""
-    found = re.findall(r"^figures: (.*)$", log, re.MULTILINE)
-    return found[-1] if found else unit_counts(log)
+    """What a suite's log says that it counted (lines `figures: ...`, as many as it has parts), or the unit tests' count."""
+    return " | ".join(re.findall(r"^figures: (.*)$", log, re.MULTILINE)) or unit_counts(log)
 
 
 def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, object], list[str]]:
@@ -306,8 +310,12 @@ def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, obje
     try:
         suite(context)
         fault = None
-    except (Failed, OSError) as error:
+    except Failed as error:
         fault = str(error)
+    except Exception as error:  # pylint: disable=broad-exception-caught  # one suite's fault must not hide the others
+        fault = f"{type(error).__name__}: {error}"
+        with open(context.log, "a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
     text = context.log.read_text(errors="replace")
     seconds = time.monotonic() - started
     print(f"{'passed' if fault is None else 'FAILED':7} {name:20} {seconds:6.1f} s  {figures(text)}".rstrip(), flush=True)
@@ -329,8 +337,14 @@ def machine() -> str:
 
 def record_long(context: Context, results: list[dict[str, object]]) -> None:
     """Keeps what each long suite found last, and where: CI prints it, since it cannot repeat it (hours)."""
-    def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=context.root, capture_output=True, text=True, check=True).stdout.strip()
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *arguments], cwd=context.root, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    changes = git("status", "--porcelain", "--untracked-files=no")
 
     path = context.root / LONG_RESULTS
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -338,7 +352,7 @@ def record_long(context: Context, results: list[dict[str, object]]) -> None:
         if result["name"] in LONG:
             kept[str(result["name"])] = {
                 "passed": result["passed"], "seconds": result["seconds"], "figures": result["figures"],
-                "commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "--untracked-files=no")),
+                "commit": git("rev-parse", "HEAD") or "unknown", "changed": changes != "",
                 "date": time.strftime("%Y-%m-%d", time.gmtime()), "machine": machine()}
     path.write_text(json.dumps({name: kept[name] for name in sorted(kept)}, indent=1) + "\n", encoding="utf-8")
 

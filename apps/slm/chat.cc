@@ -148,7 +148,9 @@ Status Run(AppContext& context, const ChatArgs& args) {
     return Fail(MakeError(ErrorCode::kUtf8, "not well-formed UTF-8").Field("--system"));
   auto artifact = Artifact::OpenFile(args.artifact, Verify::kHeaderOnly);
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
-  SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
+  auto loaded = evidence::Candidate::Open(*std::move(artifact));
+  if (!loaded.has_value()) return Fail(std::move(loaded).error().In(args.artifact));
+  const auto candidate = *std::move(loaded);
   if (candidate->chat_template() == nullptr)
     return Fail(MakeError(ErrorCode::kTplMissing,
                           "the artifact has no chat template: it is a base model; `slm run` completes text")

@@ -118,7 +118,8 @@ Result<std::vector<Expectation>> ParseExpectations(std::string text) {
   return out;
 }
 
-// What a gate gets: a file, and whether it is an artifact or a container. Nothing says which mutant it is.
+// What a gate gets: a file, and whether it is an artifact or a container. Nothing says which mutant it is:
+// the file's name is its place in the shuffled order.
 struct Submission {
   std::string path;
   bool is_artifact = false;
@@ -282,20 +283,19 @@ class Mutation {
  private:
   Status MakeAndJudge() {
     SLM_TRY(MakeBaseline());
-    std::vector<Submission> submissions;
+    const std::vector<size_t> order = Shuffled(expectations_.size(), args_.seed);
+    std::vector<Submission> submissions;  // in that order, which tells nothing
     ProgressBar bar("mutants");
-    for (size_t i = 0; i < expectations_.size(); ++i) {
-      bar.Update(i, 2 * expectations_.size());
-      SLM_ASSIGN(Submission submission, Make(expectations_[i], i));
+    for (size_t place = 0; place < order.size(); ++place) {
+      bar.Update(place, 2 * order.size());
+      SLM_ASSIGN(Submission submission, Make(expectations_[order[place]], place));
       submissions.push_back(std::move(submission));
     }
-    // The gate sees files in an order that tells nothing.
     const Gate gate(evidence_, policy_, cases_, cases_sha256_);
-    std::vector<GateResult> results(submissions.size());
-    size_t n_done = submissions.size();
-    for (const size_t i : Shuffled(submissions.size(), args_.seed)) {
-      results[i] = gate.Judge(submissions[i]);
-      bar.Update(++n_done, 2 * expectations_.size());
+    std::vector<GateResult> results(order.size());  // in the order of the expectations
+    for (size_t place = 0; place < order.size(); ++place) {
+      bar.Update(order.size() + place, 2 * order.size());
+      results[order[place]] = gate.Judge(submissions[place]);
     }
     Report(results);
     return {};
@@ -336,9 +336,9 @@ class Mutation {
     return {};
   }
 
-  Result<Submission> Make(const Expectation& mutant, size_t index) {
+  Result<Submission> Make(const Expectation& mutant, size_t place) {
     Submission submission;
-    submission.path = work_ + "/" + std::to_string(index);
+    submission.path = work_ + "/" + std::to_string(place);
     if (mutant.is_build) {
       SLM_TRY(RunBuild(args_.builds + "/" + mutant.name + "/slm",
                        {"observe", artifact_path_, "--cases", args_.cases, "--like", ReferencePath(), "-o",

@@ -46,7 +46,9 @@ Status Run(AppContext& context, const ObserveArgs& args) {
   if (!cases.has_value()) return Fail(std::move(cases).error().In(args.cases));
   auto artifact = Artifact::OpenFile(args.artifact, Verify::kAllChunks);
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
-  SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
+  auto loaded = evidence::Candidate::Open(*std::move(artifact));
+  if (!loaded.has_value()) return Fail(std::move(loaded).error().In(args.artifact));
+  const auto candidate = *std::move(loaded);
   evidence::ObserveOptions options;
   options.kernel = *kernel;
   options.backend = args.backend;

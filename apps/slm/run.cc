@@ -394,7 +394,9 @@ Status Run(AppContext& context, const RunArgs& args) {
   SLM_TRY(SamplingOf(args.sampling));
   auto artifact = Artifact::OpenFile(args.artifact, args.record ? Verify::kAllChunks : Verify::kHeaderOnly);
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
-  SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(*std::move(artifact)));
+  auto loaded = evidence::Candidate::Open(*std::move(artifact));
+  if (!loaded.has_value()) return Fail(std::move(loaded).error().In(args.artifact));
+  const auto candidate = *std::move(loaded);
   SLM_ASSIGN(const auto session,
              Session::Create(candidate->model(), {.max_positions = 0, .kernel = *kernel}));
   if (!args.batch) return RunOnce(context, args, *candidate, *session);

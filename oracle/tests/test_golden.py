@@ -132,10 +132,7 @@ class CborTest(unittest.TestCase):
         self.assertEqual(cbor.decode(encoded), value)
 
     def test_id06_vectors_of_the_profile(self) -> None:
-        path = os.path.join(REPOSITORY, "..", "shared", "notes", "provenance-cbor-vectors.json")
-        if not os.path.exists(path):
-            self.skipTest("not-run: cbor-vectors: the shared vectors are absent")
-        with open(path, encoding="utf-8") as file:
+        with open(os.path.join(REPOSITORY, "vectors", "cbor", "p0.json"), encoding="utf-8") as file:
             vectors = json.load(file)
         for vector in vectors:
             with self.subTest(vector["id"]):

@@ -50,7 +50,9 @@ Result<std::shared_ptr<const Candidate>> Candidate::Open(std::shared_ptr<const A
   }
   SLM_ASSIGN(const std::optional<ByteSpan> ir, OptionalBlob(*artifact, "template-ir"));
   if (ir) {
-    SLM_ASSIGN(candidate->template_, chat::Template::Load(*ir));
+    auto loaded = chat::Template::Load(*ir);
+    if (!loaded.has_value()) return Fail(std::move(loaded).error().Field("template-ir"));
+    candidate->template_ = *std::move(loaded);
   }
   SLM_ASSIGN(const std::optional<ByteSpan> config, OptionalBlob(*artifact, "tokenizer-config"));
   if (config) {

@@ -1,7 +1,6 @@
 // Files that the oracle's Python writer made (GLD-03).
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <filesystem>
 
 #include "golden/golden_test_util.h"
@@ -38,10 +37,7 @@ TEST(GoldenOracle, Gld03CommittedVectorsAreReadAndWrittenAgain) {
     EXPECT_EQ(again, file);
     ++n_files;
   }
-  if (n_files == 0) {
-    std::puts("not-run: golden-vectors: no *.golden under vectors/");
-    GTEST_SKIP() << "no committed vectors";
-  }
+  EXPECT_GT(n_files, 0u);  // containers are committed: without one nothing was looked at
 }
 
 // Public vectors hold the mechanics and no more: four rows of an array, 1024 columns of a large vocabulary,

@@ -115,7 +115,9 @@ TEST(Session, StoredTypesWidenExactly) {
   }
 }
 
-TEST(Session, PaddingRowsReachNothing) {  // MAP-03
+// MAP-03, by two tests: files with such a fill are refused (SLM-PAD, slm_file/artifact_test.cc), and kernels
+// do not read it (here, on models that no file holds).
+TEST(Session, PaddingRowsReachNothing) {
   const std::vector<float> want = Logits(*NewSession(*Bind(Random(Config(), 6))), Prompt(40), 40);
   for (const float padding :
        {std::numeric_limits<float>::quiet_NaN(), 1e30f, std::numeric_limits<float>::infinity()}) {

@@ -1,6 +1,8 @@
 #include "slm_file/output_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +18,9 @@ namespace slm {
 namespace {
 
 constexpr size_t kCopyBytes = size_t{1} << 20;
-constexpr mode_t kDefaultMode = 0666;  // the process's umask takes its part away
+constexpr std::string_view kPartialMark = ".partial-";
+constexpr std::string_view kTemplateTail = "XXXXXX";  // mkostemp puts letters and digits in its place
+constexpr mode_t kDefaultMode = 0666;                 // the process's umask takes its part away
 
 // errno, in the words of the system.
 std::unexpected<Error> SystemFault(const std::string& path, std::string_view what) {
@@ -51,6 +55,58 @@ Result<std::string> FollowLinks(const std::string& path) {
   return SystemFault(path, "cannot follow the link");
 }
 
+bool IsAlphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// Removes one temporary file if it is a regular file of this user that no process writes. Whoever writes one
+// holds a lock on it, and the kernel drops the lock with the process, however that ends.
+void RemoveIfAbandoned(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat opened{};
+  struct stat named{};
+  // Published between listing and locking: the name is gone, or is another file's.
+  const bool abandoned = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
+                         flock(file, LOCK_EX | LOCK_NB) == 0 && lstat(path.c_str(), &named) == 0 &&
+                         named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+  if (abandoned) unlink(path.c_str());
+  close(file);
+}
+
+// What killed writers of `target` left beside it. A folder that cannot be listed keeps what it has.
+void RemoveAbandoned(const std::string& target) {
+  const std::string folder = FolderOf(target);
+  const size_t slash = target.rfind('/');
+  const std::string prefix =
+      target.substr(slash == std::string::npos ? 0 : slash + 1) + std::string(kPartialMark);
+  DIR* const listing = opendir(folder.c_str());
+  if (listing == nullptr) return;
+  for (const dirent* entry = readdir(listing); entry != nullptr; entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name.size() == prefix.size() + kTemplateTail.size() && name.starts_with(prefix) &&
+        std::all_of(name.begin() + static_cast<ptrdiff_t>(prefix.size()), name.end(), IsAlphanumeric)) {
+      RemoveIfAbandoned((folder == "." ? "" : folder) + name);
+    }
+  }
+  closedir(listing);
+}
+
+// A new temporary file from mkostemp's pattern, held by its lock; -1 with errno.
+int CreateHeld(const std::string& pattern, std::string* path) {
+  for (;;) {
+    *path = pattern;
+    const int file = mkostemp(path->data(), O_CLOEXEC);
+    if (file < 0) return -1;
+    // A file system without locks gives none to whoever would remove the file either.
+    while (flock(file, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat info{};
+    if (fstat(file, &info) != 0 || info.st_nlink != 0) return file;
+    close(file);  // taken for abandoned before it was held
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
@@ -68,18 +124,22 @@ Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) 
     return Fail(
         MakeError(ErrorCode::kIo, "neither a file, a FIFO nor a character device; name a file").In(path));
   }
-  std::string pattern = out->target_ + ".partial-XXXXXX";
+  std::string pattern = out->target_ + std::string(kPartialMark) + std::string(kTemplateTail);
   if (out->through_) {
     const char* folder = std::getenv("TMPDIR");
-    pattern = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/slm-XXXXXX";
+    pattern = std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/slm-" +
+              std::string(kTemplateTail);
+  } else {
+    RemoveAbandoned(out->target_);
   }
-  out->file_ = mkostemp(pattern.data(), O_CLOEXEC);
+  std::string made;
+  out->file_ = CreateHeld(pattern, &made);
   if (out->file_ < 0) return SystemFault(out->through_ ? pattern : path, "cannot create the file");
   if (out->through_) {
-    unlink(pattern.c_str());
+    unlink(made.c_str());
     return out;
   }
-  out->temporary_ = pattern;
+  out->temporary_ = made;
   const mode_t mask = umask(0);
   umask(mask);
   const mode_t mode = exists ? (info.st_mode & 07777U) : (kDefaultMode & ~mask);

@@ -5,6 +5,10 @@
 // FIFO or character device is never replaced: the bytes are staged in the folder for temporary files and
 // copied through when they are whole. A directory, block device or socket is refused. Permissions of a
 // file that is replaced are kept. One thread.
+//
+// The temporary file is TARGET.partial-XXXXXX. Its writer holds a lock on it (flock), which ends with the
+// process; the next writer of the same target removes those of its user that nobody holds, so a kill leaves
+// nothing for good.
 #ifndef SLM_SLM_FILE_OUTPUT_FILE_H_
 #define SLM_SLM_FILE_OUTPUT_FILE_H_
 

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -43,6 +45,47 @@ TEST(OutputFile, AppearsWhenPublishedAndNotBefore) {
   ASSERT_TRUE(WriteWholeFile(path, "new").has_value());
   EXPECT_EQ(TextOf(path), "new");
   EXPECT_EQ(CountEntries(directory), 1u);
+}
+
+// ACQ-10: what a killed writer left is removed by the next one; what another writer holds is not.
+TEST(OutputFile, RemovesWhatAKilledWriterLeft) {
+  const std::string directory = test::FreshDirectory("output-stale");
+  const std::string path = directory + "/f";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto file = OutputFile::Create(path);
+    if (file.has_value() && (*file)->Append(AsBytes("half")).has_value()) raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(CountEntries(directory), 1u);
+
+  const auto first = OutputFile::Create(path);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(CountEntries(directory), 1u);  // its own, no longer the killed one's
+  ASSERT_TRUE((*first)->Append(AsBytes("first")).has_value());
+  ASSERT_TRUE(WriteWholeFile(path, "second").has_value());
+  EXPECT_EQ(TextOf(path), "second");
+  ASSERT_TRUE((*first)->Publish().has_value());  // held while the second came and went
+  EXPECT_EQ(TextOf(path), "first");
+  EXPECT_EQ(CountEntries(directory), 1u);
+}
+
+TEST(OutputFile, RemovesNothingElse) {
+  const std::string directory = test::FreshDirectory("output-others");
+  const std::string path = directory + "/f";
+  for (const char* name : {"/g.partial-abcdef", "/f.partial-abcde", "/f.partial-abcdefg", "/f.partial-abc-ef",
+                           "/f.partial", "/xf.partial-abcdef", "/outside"}) {
+    std::ofstream(directory + name) << "kept";
+  }
+  fs::create_directory(directory + "/f.partial-folder");
+  fs::create_symlink("outside", directory + "/f.partial-linked");
+  ASSERT_EQ(mkfifo((directory + "/f.partial-fifo00").c_str(), 0600), 0);
+  ASSERT_TRUE(WriteWholeFile(path, "new").has_value());
+  EXPECT_EQ(CountEntries(directory), 11u);
 }
 
 TEST(OutputFile, KeepsThePermissionsOfWhatItReplaces) {

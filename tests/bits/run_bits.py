@@ -4,10 +4,11 @@ hash from all, for each model. Then a build that lets the compiler contract prod
 multiply-adds must give another hash, else this test could not fail (OPS-05).
 
 Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a ... MODEL ...
-       [--prompts N] [--two] [--jobs N] [--code]
-MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider
-instruction set, for models that take long. --code: compiles for x86-64-v4 as well, even where that
-cannot run, and requires that no fused multiply-add is in the code. Exit 77: a compiler is missing (not-run).
+       [--prompts N] [--o0-prompts N] [--two] [--jobs N] [--code]
+MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider instruction set,
+for models that take long. --o0-prompts: fewer for the builds without optimization, whose hashes are
+held against those that the first optimized build gives for as many. --code: compiles for x86-64-v4
+as well, even where that cannot run, and requires that no fused multiply-add is in the code.
 """
 from __future__ import annotations
 
@@ -40,7 +41,6 @@ def wide_isa() -> str:
     needed = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
     if all(flag in text for flag in needed):
         return "-march=x86-64-v4"
-    print("note: this CPU has no AVX-512; -march=x86-64-v3 stands in for x86-64-v4")
     return "-march=x86-64-v3"
 
 
@@ -55,15 +55,24 @@ def compile_one(build: Build, options: argparse.Namespace) -> Path:
     return out
 
 
-def hashes(build: Build, options: argparse.Namespace) -> dict[str, str]:
+def prompts_of(build: Build, options: argparse.Namespace) -> int:
+    return options.o0_prompts if "-O0" in build.flags else options.prompts
+
+
+def reference_of(builds: list[Build]) -> Build:
+    return next(build for build in builds if "-O0" not in build.flags)
+
+
+def hashes(build: Build, counts: set[int], options: argparse.Namespace) -> dict[tuple[str, int], str]:
+    """By model and number of prompts."""
     program = compile_one(build, options)
     out = {}
     for model in options.model:
-        command = [str(program), model, str(options.prompts)]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise RuntimeError(f"{build.label}: {model}: exit {result.returncode}\n{result.stderr[-1000:]}")
-        out[model] = result.stdout.strip()
+        for n_prompts in sorted(counts):
+            result = subprocess.run([str(program), model, str(n_prompts)], capture_output=True, text=True)
+            if result.returncode != 0:
+                raise RuntimeError(f"{build.label}: {model}: exit {result.returncode}\n{result.stderr[-1000:]}")
+            out[model, n_prompts] = result.stdout.strip()
     return out
 
 
@@ -77,6 +86,16 @@ def plan(options: argparse.Namespace) -> tuple[list[Build], Build]:
         builds = [Build(cxx, (level, *march, *exact)) for cxx in options.cxx
                   for level in ("-O0", "-O2", "-O3") for march in ((), (isa,))]
     return builds, Build(options.cxx[-1], ("-O2", "-march=x86-64-v3", "-ffp-contract=fast"))
+
+
+def executed(builds: list[Build], options: argparse.Namespace) -> str:
+    """How many builds ran with which instruction set: a level of x86-64 that this CPU lacks is in none."""
+    sets = [next((flag.removeprefix("-march=") for flag in build.flags if flag.startswith("-march=")), "x86-64")
+            for build in builds]
+    text = ", ".join(f"{sets.count(name)} for {name}" for name in sorted(set(sets)))
+    v4 = "" if "x86-64-v4" in sets else "; x86-64-v4 NOT executed (no AVX-512 here)" + (
+        ", its code was looked at" if options.code else "")
+    return f"{len(builds)} builds ran ({text}) on {len(options.model)} models{v4}"
 
 
 FUSED = re.compile(r"\sv?fn?m(?:add|sub|addsub|subadd)\d*[sp][sd]\b")
@@ -116,37 +135,48 @@ def main() -> int:
     parser.add_argument("--cxx", action="append", required=True)
     parser.add_argument("--lib", action="append", default=[])
     parser.add_argument("--prompts", type=int, default=20)
+    parser.add_argument("--o0-prompts", type=int, help="for builds with -O0 (default: as --prompts)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--two", action="store_true")
     parser.add_argument("--code", action="store_true", help="also look at the code of -march=x86-64-v4")
     parser.add_argument("model", nargs="+")
     options = parser.parse_args()
+    options.o0_prompts = options.o0_prompts or options.prompts
     for compiler in options.cxx:
         if shutil.which(compiler) is None:
-            print(f"not-run: bits: {compiler} is not installed")
-            return 77
+            print(f"{compiler} is not installed; ./dev test installs it")
+            return 1
     Path(options.work).mkdir(parents=True, exist_ok=True)
     builds, contracted = plan(options)
+    reference = reference_of(builds)
+
+    def run_one(build: Build) -> dict[tuple[str, int], str]:
+        every = {prompts_of(each, options) for each in builds} if build == reference else {prompts_of(build, options)}
+        return hashes(build, every, options)
+
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
-            results = list(pool.map(lambda build: hashes(build, options), [*builds, contracted]))
+            results = list(pool.map(run_one, [*builds, contracted]))
     except RuntimeError as error:
         print(error)
         return 1
     failures = check_code(options) if options.code else 0
     for model in options.model:
-        wanted = results[0][model]
+        wanted = results[builds.index(reference)]
         for build, result in zip(builds, results):
-            same = result[model] == wanted
+            key = (model, prompts_of(build, options))
+            same = result[key] == wanted[key]
             failures += not same
             verdict = "same" if same else "DIFFERS"
-            print(f"{result[model][:16]} {verdict}  {model}  {build.label}")
-        fused = results[-1][model]
-        failures += fused == wanted
-        verdict = "SAME, but must differ" if fused == wanted else "differs, as it must"
-        print(f"{fused[:16]} {verdict}  {model}  {contracted.label}")
+            print(f"{result[key][:16]} {verdict}  {model}  {build.label}  {key[1]} prompts")
+        key = (model, prompts_of(contracted, options))
+        contracted_hash = results[-1][key]
+        failures += contracted_hash == wanted[key]
+        verdict = "SAME, but must differ" if contracted_hash == wanted[key] else "differs, as it must"
+        print(f"{contracted_hash[:16]} {verdict}  {model}  {contracted.label}  {key[1]} prompts")
     outcome = "one hash for each model" if failures == 0 else f"{failures} failures"
-    print(f"{len(builds)} builds, {len(options.model)} models, {options.prompts} prompts each: {outcome}")
+    print(f"{len(builds)} builds, {len(options.model)} models: {outcome}")
+    print(f"figures: {executed(builds, options)}")
     return 1 if failures else 0
 
 

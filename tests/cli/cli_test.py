@@ -570,7 +570,7 @@ class Running(Case):
     def test_each_write_is_whole_characters(self) -> None:
         writes = self.writes_of("run", self.artifact, "a")
         if writes is None:
-            self.skipTest("no strace here")
+            self.skipTest("strace is not installed, or may not trace")
         self.assertEqual([w.decode() for w in writes], ["é", "b", "€", "\n"])
 
     def test_a_record_binds_the_run(self) -> None:
@@ -729,7 +729,7 @@ class Chat(Case):
             source = tiny_source.write(pathlib.Path(folder) / "base", template=None)
             base = pathlib.Path(folder) / "base.slm"
             self.ok("convert", source, "-o", base)
-            done = self.slm("chat", base)
+            done = self.slm("chat", base)  # a conversation has no JSON form
             self.assertEqual((done.returncode, done.stderr.decode().split()[1]), (3, "TPL-MISSING"))
 
 
@@ -748,6 +748,44 @@ class Smoke(Case):
         self.assertIn("artifact", self.ok("inspect", self.artifact))
         self.json("inspect", self.artifact)
         self.ok("inspect", self.artifact, "--explain")
+
+    def test_explain_shows_four_columns_where_declarations_differ(self) -> None:
+        """LVL-02: no epsilon declared; two sets of EOS, of which a person's statement takes one; frequencies left open.
+
+        The pinned column is read off Transformers 5.24.0: configuration_llama.py defaults rms_norm_eps to 1e-6, and
+        generation stops at the ids of generation_config.json.
+        """
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            source = tiny_source.write(pathlib.Path(folder) / "differs", eos_token_id=9)
+            config = json.loads((source / "config.json").read_text())
+            del config["rms_norm_eps"]
+            (source / "config.json").write_text(json.dumps(config))
+            out = pathlib.Path(folder) / "differs.slm"
+            message = self.refused(3, "CFG-CONFLICT-EOS", "convert", source, "-o", out)["message"]
+            statement = pathlib.Path(folder) / "statement.json"
+            statement.write_text(json.dumps({
+                "schema": "slm.decision.v1", "kind": "accept-conflict", "reviewer": "test", "reason": "test",
+                "applies_to": [message.split("Conflict ")[1][:64]], "choice": "generation_config.json#$.eos_token_id"}))
+            self.ok("convert", source, "-o", out, "--accept-conflict", statement)
+            manifest = self.json("inspect", out)["manifest"]
+            text = self.ok("inspect", out, "--explain")
+        columns = {one["field"]: one for one in manifest["config_columns"]}
+        for field, publisher, pinned, undefined, choice in (
+                ("norm_eps", r"not declared", r"models/llama/configuration_llama\.py:\d+: default 1e-06\b.*", "", "1e-06"),
+                ("eos_token_ids", r"config\.json: eos_token_id = 9; generation_config\.json: eos_token_id = 8",
+                 r"generation/utils\.py:\d+: the set of generation_config\.json", "", r"\[8\]"),
+                ("rope_theta", r"config\.json: rope_theta = 10000\.0", r".*: as declared", "", "10000"),
+                ("rope_inv_freq", "not declared", r"models/llama/modeling_llama\.py:\d+.*", r".*differs between processors.*",
+                 r".*correctly rounded.*")):
+            for column, wanted in (("publisher", publisher), ("pinned", pinned), ("undefined", undefined), ("choice", choice)):
+                self.assertRegex(columns[field][column], rf"\A{wanted}\Z", (field, column))
+            shown = re.search(rf"^  {field}\n((?:    .*\n)+)", text, re.MULTILINE)
+            assert shown is not None
+            self.assertEqual(dict(line.split(maxsplit=1) for line in shown[1].splitlines()),
+                             {column: columns[field][column] for column in ("publisher", "pinned", "undefined", "choice")
+                              if columns[field][column]})
+        self.assertEqual([(one["code"], one["field"]) for one in manifest["accepted_conflicts"]],
+                         [("CFG-CONFLICT-EOS", "eos_token_id")])
 
     def test_observe_and_compare(self) -> None:
         cases = self.work / "smoke.jsonl"
@@ -819,13 +857,21 @@ class Smoke(Case):
         self.assertFalse((self.work / "limited.golden").exists())
 
 
+class CountedSkips(unittest.TextTestResult):
+    """A case that skipped itself did not run, and tools/suites.py counts it by this line."""
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        super().addSkip(test, reason)
+        print(f"not-run: cli: {test.id().removeprefix('__main__.')}: {reason}", flush=True)
+
+
 def main() -> None:
     global SLM
     parser = argparse.ArgumentParser()
     parser.add_argument("--slm", required=True)
     args, rest = parser.parse_known_args()
     SLM = str(pathlib.Path(args.slm).resolve())
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=1)
+    unittest.main(argv=[sys.argv[0], *rest], testRunner=unittest.TextTestRunner(resultclass=CountedSkips))
 
 
 if __name__ == "__main__":

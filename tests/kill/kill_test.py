@@ -4,11 +4,12 @@
 
 Each command runs undisturbed, twice; then N times more, in stores of their own, each killed with SIGKILL at
 its own moment of that run time. After each kill `fsck` must call the store clean, and a rerun in the same
-store must end with the id of the undisturbed run, with a store that is still clean, and with nothing in
-staging that `fsck --repair` cannot remove.
+store must end with the id of the undisturbed run, with a store that is still clean, with nothing in staging
+that `fsck --repair` cannot remove, and with nothing but the artifact where the artifact is written.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -17,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+
+SIGHTINGS = 20  # between the making of the file and its rename there are an fsync and a hash of the file
 
 
 class Store:
@@ -52,14 +56,39 @@ def kill_after(command: list[str], seconds: float) -> bool:
     return alive
 
 
+def kill_on_sight(command: list[str], folder: pathlib.Path, mark: str) -> bool:
+    """Kills as soon as a file whose name holds `mark` is in `folder`; true if it was there when the process died."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while process.poll() is None and not any(mark in name for name in os.listdir(folder)):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return any(mark in name for name in os.listdir(folder))
+
+
+def kill_while_writing(command: list[str], call: Callable[[], dict], out: pathlib.Path) -> None:
+    """`out` is written under another name first. A writer killed there leaves that file; the next removes it."""
+    for _ in range(SIGHTINGS):
+        if kill_on_sight(command, out.parent, ".partial-"):
+            break
+    else:
+        raise SystemExit(f"FAILED: in {SIGHTINGS} runs no kill met a partial file")
+    call()
+    if [*out.parent.iterdir()] != [out]:
+        raise SystemExit(f"FAILED: killed while writing: the rerun leaves {sorted(p.name for p in out.parent.iterdir())}")
+    print(f"{out.name}: killed while its partial file was there, and the rerun removes that")
+
+
 def moments(rng: random.Random, kills: int, duration: float) -> list[float]:
     """One in each of `kills` equal parts of the run time: spread, and not on a grid."""
     return [(i + rng.random()) * duration / kills for i in range(kills)]
 
 
 def attack(name: str, arguments: list[str], key: str, args: argparse.Namespace, scratch: pathlib.Path,
-           rng: random.Random, made: pathlib.Path | None = None) -> None:
-    """`made`: a store whose copies the runs start from; without one they start from nothing."""
+           rng: random.Random, made: pathlib.Path | None = None, out: pathlib.Path | None = None) -> None:
+    """`made`: a store whose copies the runs start from; without one they start from nothing. `out`: the file
+    that the command writes, alone in its folder."""
     def fresh(folder: pathlib.Path) -> Store:
         if made is not None:
             shutil.copytree(made, folder)
@@ -88,6 +117,8 @@ def attack(name: str, arguments: list[str], key: str, args: argparse.Namespace, 
         if left:
             raise SystemExit(f"FAILED: {when}: repair leaves {left} in staging")
         shutil.rmtree(store.folder)
+        if out is not None and [*out.parent.iterdir()] != [out]:
+            raise SystemExit(f"FAILED: {when}: the rerun leaves {sorted(p.name for p in out.parent.iterdir())}")
     if 2 * n_killed < args.kills:
         raise SystemExit(f"FAILED: {name}: only {n_killed} of {args.kills} runs were there to be killed")
     print(f"{name}: {n_killed} of {args.kills} killed within {duration * 1000:.0f} ms, every store clean, "
@@ -101,23 +132,25 @@ def main() -> int:
     parser.add_argument("--cases", required=True)
     parser.add_argument("--policy", required=True)
     parser.add_argument("--evidence", action="append", required=True)
-    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--kills", type=int, default=8)
     parser.add_argument("--seed", type=int, default=20261130)
     args = parser.parse_args()
     rng = random.Random(args.seed)
     with tempfile.TemporaryDirectory(prefix="slm-kill-") as folder:
         scratch = pathlib.Path(folder)
-        artifact = scratch / "model.slm"
+        artifact = scratch / "out" / "model.slm"
+        artifact.parent.mkdir()
         attack("acquire", ["acquire", args.source, "--name", "n", "--revision", "r"], "acquisition", args, scratch, rng)
-        attack("convert", ["convert", args.source, "-o", str(artifact)], "node", args, scratch, rng)
+        attack("convert", ["convert", args.source, "-o", str(artifact)], "node", args, scratch, rng, out=artifact)
+        again = Store(args.slm, scratch / "again")
+        convert = ["convert", args.source, "-o", str(artifact)]
+        kill_while_writing(again.command(*convert), lambda: again.call(*convert), artifact)
         made = scratch / "made"
         Store(args.slm, made).call("convert", args.source, "-o", str(artifact))
         attack("run", ["run", str(artifact), "Hello", "--record", "--max-new-tokens", "32"], "run", args, scratch, rng, made)
         evidence = [part for path in args.evidence for part in ("--evidence", path)]
         attack("promote", ["promote", args.source, "--cases", args.cases, *evidence, "--policy", args.policy],
                "receipt", args, scratch, rng)
-        leftovers = sorted(p.name for p in scratch.glob("model.slm*") if p != artifact)
-        print(f"beside the artifact: {leftovers if leftovers else 'nothing'}")
     return 0
 
 

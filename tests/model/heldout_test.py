@@ -5,8 +5,7 @@
 First the prompts themselves: they are what the seeded grammar gives, and none of them occurs in training.
 Then it converts models/slm-demo, runs vectors/slm-demo/heldout.jsonl through `slm run --batch`, and lets the
 grammar's checker judge: 45 of 50 must be right and end with the end-of-turn token. Then shows that the gate
-bites: the same answers handed to the wrong questions are refused. Prints one `not-run:` line when there is no
-command yet. Standard library only.
+bites: the same answers handed to the wrong questions are refused. Standard library only.
 """
 
 from __future__ import annotations
@@ -72,8 +71,8 @@ def main() -> int:
         print(complaint)
         return 1
     if not args.slm.exists():
-        print("not-run: heldout: the slm command is not built")
-        return 0
+        print(f"{args.slm} is not built")
+        return 1
     with tempfile.TemporaryDirectory() as folder:
         records = answers(args.slm, pathlib.Path(folder), HELDOUT.read_bytes())
     if [record["id"] for record in records] != [prompt["id"] for prompt in prompts]:
