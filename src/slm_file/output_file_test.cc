@@ -26,7 +26,7 @@ std::string TextOf(const std::string& path) {
 
 size_t CountEntries(const std::string& directory) {
   size_t n = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) n += entry.exists() ? 1 : 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) n += entry.exists() ? 1u : 0u;
   return n;
 }
 

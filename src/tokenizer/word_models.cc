@@ -39,7 +39,7 @@ WordPieceModel::WordPieceModel(Vocabulary vocabulary, std::string unk_token,
 
 Status WordPieceModel::Tokenize(std::string_view text, std::vector<ModelToken>* out) const {
   uint64_t n_chars = 0;
-  for (const char c : text) n_chars += IsContinuation(c) ? 0 : 1;
+  for (const char c : text) n_chars += IsContinuation(c) ? 0u : 1u;
   if (n_chars > max_chars_) return AddUnknownWord(vocabulary_, unk_token_, text, out);
   const size_t before = out->size();
   for (size_t begin = 0; begin < text.size();) {
