@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the locked environment, runs the oracle's own tests, regenerates every committed golden file whose
-# source is given, and compares (docs/spec/oracle.md). Exit 1 if one differs.
-#   oracle/check.sh NAME=SOURCE_DIRECTORY...      NAME: a folder under vectors/ with cases.jsonl and *.golden
+# Installs the locked environment, runs the oracle's own tests, regenerates the vectors that the reference libraries
+# wrote and every committed golden file whose source is given, and compares (docs/spec/oracle.md). Exit 1 if one differs.
+#   SLM=PATH oracle/check.sh NAME=SOURCE_DIRECTORY...      SLM: the command; NAME: a folder under vectors/ with
+#                                                          cases.jsonl and *.golden
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/../dev" oracle-env
@@ -11,8 +12,17 @@ if grep -n '://' "$here/requirements.lock"; then
   echo "requirements.lock records a download address" >&2
   exit 1
 fi
-(cd "$here" && "$python" -m unittest discover -s tests -t .)
+[ -x "${SLM:?}" ] || { echo "SLM names no command: $SLM" >&2; exit 1; }
+export SLM
+for pair in "$@"; do
+  case $pair in smollm2=*) [ -d "${pair#*=}" ] && export ORACLE_SMOLLM2="${pair#*=}" ;; esac
+done
 status=0
+(cd "$here" && "$python" -m unittest discover -s tests -t .) || status=1
+for generator in tools/gen_tokenizer_vectors.py tools/gen_chat_vectors.py tests/support/make_rope_vectors.py; do
+  echo "$generator:"
+  "$python" "$here/../$generator" --check || status=1
+done
 not_run=0
 for pair in "$@"; do
   name=${pair%%=*} source=${pair#*=} folder=$here/../vectors/${pair%%=*}

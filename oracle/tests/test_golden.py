@@ -149,5 +149,18 @@ class CborTest(unittest.TestCase):
                 cbor.encode(value)
 
 
+class CommittedTest(unittest.TestCase):
+    def test_gld05_of_models_by_others_no_tokenizer_is_attached(self) -> None:
+        """Bounded observations of the model may stand here, its vocabulary not: a hash names it."""
+        for name, attachments in (("slm-demo", ["effective-tokenizer.json"]), ("smollm2", []), ("stories260k", [])):
+            for mode in ("reference", "source", "truth"):
+                file = golden.File(os.path.join(REPOSITORY, "vectors", name, f"{mode}.golden"))
+                self.assertEqual([item["name"] for item in file.envelope["attachments"]], attachments, (name, mode))
+                self.assertEqual(len(file.envelope["tokenizer"]["effective_sha256"]), 32)
+                if not attachments:  # nor in a blob that nothing names as an attachment
+                    for index in range(len(file.envelope["blobs"])):
+                        self.assertNotIn(b'"merges"', file.blob(index), (name, mode))
+
+
 if __name__ == "__main__":
     unittest.main()

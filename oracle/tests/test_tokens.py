@@ -20,9 +20,8 @@ TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['content'] }}\n{% endfor %}{
            "{% if tools is none %}.{% endif %}"
 
 
-def write(directory: str, digits: bool, template: str | None = TEMPLATE) -> Tokens:
-    """A byte-level tokenizer of single bytes and a few merges, declared as GPT2Tokenizer."""
-    tiny.write(directory)
+def write_tokenizer(directory: str, digits: bool, template: str | None = TEMPLATE, declared: str = "GPT2Tokenizer") -> None:
+    """A byte-level tokenizer of single bytes and a few merges, 260 ids."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: i for i, letter in enumerate(alphabet)}
     merges = [("1", "2"), ("h", "e"), ("\u0120", "\u0120")]
@@ -35,12 +34,17 @@ def write(directory: str, digits: bool, template: str | None = TEMPLATE) -> Toke
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken("<|im_start|>", normalized=False, special=True)])
     tokenizer.save(os.path.join(directory, "tokenizer.json"))
-    settings = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False, "eos_token": "<|im_start|>",
+    settings = {"tokenizer_class": declared, "add_prefix_space": False, "eos_token": "<|im_start|>",
                 "clean_up_tokenization_spaces": False}
     if template is not None:
         settings["chat_template"] = template
     with open(os.path.join(directory, "tokenizer_config.json"), "w", encoding="utf-8") as file:
         json.dump(settings, file)
+
+
+def write(directory: str, digits: bool, template: str | None = TEMPLATE) -> Tokens:
+    tiny.write(directory)
+    write_tokenizer(directory, digits, template)
     return Tokens(Source(directory))
 
 
@@ -118,6 +122,27 @@ class TokensTest(unittest.TestCase):
             self.tokens("clock", digits=False, template="{{ strftime_now('%Y') }}").render(case)
         with self.assertRaisesRegex(OracleError, "no chat template"):
             self.tokens("none", digits=False, template=None).render(case)
+
+
+@unittest.skipUnless("ORACLE_SMOLLM2" in os.environ, "the environment variable ORACLE_SMOLLM2 names no source")
+class ShortestTest(unittest.TestCase):
+    def test_l1_no_text_of_one_or_two_bytes_separates_the_tokenizers_of_smollm2(self) -> None:
+        """All of them, so that the finding's three bytes are the fewest there can be."""
+        tokens = Tokens(Source(os.environ["ORACLE_SMOLLM2"]))
+        ascii_texts = [chr(code) for code in range(128)]
+        texts = ascii_texts + [chr(code) for code in range(0x80, 0x800)]
+        texts += [first + second for first in ascii_texts for second in ascii_texts]
+        self.assertEqual({len(text.encode()) for text in texts}, {1, 2})
+
+        def ids(tokenizer: Tokenizer, batch: list[str]) -> list[list[int]]:
+            return [encoding.ids for encoding in tokenizer.encode_batch(batch)]
+
+        differing = [text for text, published, effective in
+                     zip(texts, ids(tokens.published, texts), ids(tokens.effective, texts), strict=True) if published != effective]
+        self.assertEqual(differing, [])
+        found = tokens.first_difference([])
+        self.assertEqual((found["text"], found["published_ids"], found["effective_ids"]),
+                         (b"  1", struct.pack("<2I", 256, 33), struct.pack("<3I", 216, 216, 33)))
 
 
 if __name__ == "__main__":

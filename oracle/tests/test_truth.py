@@ -7,6 +7,7 @@ import os
 import struct
 import tempfile
 import unittest
+import unittest.mock
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +22,7 @@ from slm_oracle.truth import Parameters, Truth
 
 from . import tiny
 
+VECTORS = os.path.join(os.path.dirname(__file__), "..", "..", "vectors", "rope", "inverse_frequencies.json")
 IDS = [1, 5, 40, 7, 7, 0, 13, 29, 3, 22, 17]
 ROLES = {"embed", "attn_norm", "attn.q", "attn.k", "attn.v", "attn.q_rope", "attn.k_rope", "attn.mask", "attn.scores",
          "attn.probs", "attn.av", "attn.out", "attn_residual", "mlp_norm", "mlp.gate", "mlp.up", "mlp.act", "mlp.down",
@@ -112,12 +114,7 @@ class TruthTest(unittest.TestCase):
     def test_ora02_source_mode_runs_in_the_publishers_dtype(self) -> None:
         import torch
 
-        directory = tiny.write(os.path.join(self.folder.name, "bf16"), {"torch_dtype": "bfloat16"})
-        from safetensors.torch import load_file, save_file
-
-        path = os.path.join(directory, "model.safetensors")
-        save_file({key: value.bfloat16() for key, value in load_file(path).items()}, path, metadata={"format": "pt"})
-        source = Source(directory)
+        source = self.source("bf16", {"torch_dtype": "bfloat16"})
         reference, seen, _ = observe_reference(source, "source")
         self.assertEqual(reference.model.dtype, torch.bfloat16)
         self.assertEqual(seen[("attn.q", 0)].dtype, np.uint16)
@@ -215,9 +212,8 @@ class RopeTest(unittest.TestCase):
 
     def test_frequencies_are_those_of_the_family_page(self) -> None:
         """vectors/rope holds what the pinned source gave on one machine, and for some the exact values."""
-        n_exact = 0
-        path = os.path.join(os.path.dirname(__file__), "..", "..", "vectors", "rope", "inverse_frequencies.json")
-        with open(path, encoding="utf-8") as file:
+        n_exact, apart = 0, []
+        with open(VECTORS, encoding="utf-8") as file:
             vectors = json.load(file)["cases"]
         self.assertGreater(len(vectors), 20)
         for vector in vectors:
@@ -229,8 +225,36 @@ class RopeTest(unittest.TestCase):
                 self.assertEqual(ours.astype("<f4").tobytes().hex(), vector.get("exact", ours.astype("<f4").tobytes().hex()))
                 self.assertEqual(struct.pack("<d", factor).hex(), vector["attention_scaling"])
                 pinned = np.frombuffer(bytes.fromhex(vector["inv_freq"]), "<i4")
-                self.assertLessEqual(int(np.abs(pinned - ours.view(np.int32)).max()), 2)
+                distance = np.abs(pinned - ours.view(np.int32))
+                apart += [(vector["config"]["rope_parameters"], int(i)) for i in np.flatnonzero(distance > 1)]
+                self.assertLessEqual(int(distance.max()), 2)
         self.assertGreater(n_exact, 10)
+        # docs/decisions/0007-llama3-band.md: the one value that L3 would refuse.
+        self.assertEqual(apart, [({"rope_type": "llama3", "factor": 2.0, "rope_theta": 7e4, "low_freq_factor": 1,
+                                     "high_freq_factor": 4}, 13)])
+
+    def test_cfg03_from_the_sources_own_powers_the_steps_give_the_sources_bits(self) -> None:
+        """So a unit of difference in a frequency is the power's, and nothing else differs from the source."""
+        import torch
+        from transformers import LlamaConfig
+        from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+        def powers(theta: float, dim: int) -> np.ndarray:
+            return (theta ** (torch.arange(0, dim, 2, dtype=torch.int64).to(dtype=torch.float) / dim)).numpy()
+
+        with open(VECTORS, encoding="utf-8") as file:
+            vectors = json.load(file)["cases"]
+        kinds = set()
+        with unittest.mock.patch.object(rope, "_powers", powers):
+            for vector in vectors:
+                with self.subTest(vector["config"]):
+                    parameters = Parameters.of({**tiny.BASE, "max_position_embeddings": 2048, **vector["config"]})
+                    kinds.add(parameters.rope["rope_type"])
+                    ours, _ = rope.inverse_frequencies(parameters.rope, parameters.head_dim, parameters.max_positions)
+                    members = json.loads(json.dumps(vector["config"]))
+                    pinned = LlamaRotaryEmbedding(LlamaConfig(hidden_size=64, num_attention_heads=1, **members)).inv_freq
+                    np.testing.assert_array_equal(ours.view(np.int32), pinned.numpy().view(np.int32))
+        self.assertEqual(kinds, {"default", "linear", "dynamic", "yarn", "llama3"})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+import torch
+from safetensors.torch import save_file
 
 BASE: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 41, "hidden_size": 16,
@@ -41,16 +42,17 @@ VARIATIONS: dict[str, dict[str, Any]] = {
 
 
 def write(directory: str, changes: dict[str, Any] | None = None, scale: float = 0.4, seed: int = 7) -> str:
-    """A source directory without a tokenizer; returns its path."""
+    """A source directory without a tokenizer, its weights rounded to torch_dtype; returns its path."""
     os.makedirs(directory, exist_ok=True)
     config = {key: value for key, value in {**BASE, **(changes or {})}.items() if value is not None}
     random = np.random.default_rng(seed)
     hidden, inner, vocab = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
     heads, kv_heads, size = config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"]
-    tensors: dict[str, np.ndarray] = {}
+    dtype = getattr(torch, config["torch_dtype"])
+    tensors: dict[str, torch.Tensor] = {}
 
     def add(name: str, *shape: int) -> None:
-        tensors[name] = (random.standard_normal(shape) * scale).astype(np.float32)
+        tensors[name] = torch.from_numpy((random.standard_normal(shape) * scale).astype(np.float32)).to(dtype)
 
     add("model.embed_tokens.weight", vocab, hidden)
     for layer in range(config["num_hidden_layers"]):

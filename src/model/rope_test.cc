@@ -7,6 +7,8 @@
 #include <bit>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "codec/json.h"
 #include "model/llama.h"
@@ -71,9 +73,11 @@ TEST_F(RopeVectors, DefaultIsCorrectlyRounded) {
 }
 
 // The pinned source's own powers are off by one unit here and there; what follows the power is the
-// same sequence of float32 operations. In llama3's middle band the division magnifies that unit.
+// same sequence of float32 operations (oracle/tests/test_truth.py shows it). One value lies two units
+// apart, where the middle band of llama3 magnifies the power's unit: docs/decisions/0007-llama3-band.md.
 TEST_F(RopeVectors, AgreesWithThePinnedSource) {
-  size_t n_equal = 0, n_two = 0, n_values = 0;
+  size_t n_equal = 0, n_values = 0;
+  std::vector<std::string> apart;
   for (const json::Value row : cases_.children()) {
     const auto built = Build(*row.Find("config"));
     ASSERT_TRUE(built.has_value()) << built.error().ToString() << row.source_text();
@@ -82,9 +86,12 @@ TEST_F(RopeVectors, AgreesWithThePinnedSource) {
     ASSERT_EQ(rope.inv_freq.size(), source.size());
     for (size_t i = 0; i < source.size(); ++i) {
       const uint32_t distance = numeric::UlpDistance(rope.inv_freq[i], source[i]);
-      EXPECT_LE(distance, rope.type == RopeType::kLlama3 ? 2u : 1u)
-          << row.Find("config")->source_text() << " frequency " << i;
-      n_two += distance == 2;
+      if (distance > 1) {
+        EXPECT_EQ(distance, 2u) << row.Find("config")->source_text() << " frequency " << i;
+        apart.push_back(std::string(RopeTypeName(rope.type)) + " theta " +
+                        std::to_string(static_cast<int>(rope.theta)) + " dim " + std::to_string(rope.dim) +
+                        " frequency " + std::to_string(i));
+      }
       n_equal += distance == 0;
       ++n_values;
     }
@@ -94,7 +101,7 @@ TEST_F(RopeVectors, AgreesWithThePinnedSource) {
         << row.source_text();
   }
   EXPECT_GT(n_equal * 100, n_values * 95);
-  EXPECT_LE(n_two, 1u);
+  EXPECT_EQ(apart, std::vector<std::string>{"llama3 theta 70000 dim 64 frequency 13"});
 }
 
 TEST(RopePowerTest, ExactCases) {

@@ -26,6 +26,11 @@ PASS = {
 # What the page calls a model; the values of this one are not the publisher's own.
 NAMES = {"smollm2": "SmolLM2-135M-Instruct, float values of the Q4_1 GGUF"}
 
+# Two spaces and a digit: AutoTokenizer's tokenizer does not cut the digit off first, so the spaces do not merge.
+# oracle/tests/test_tokens.py shows that no text of one or two bytes separates them.
+CONFLICT_INPUT = {"hex": "202031"}
+CONFLICT_IDS = {"published": "256 33", "effective": "216 216 33"}
+
 
 class Run:
     def __init__(self, slm: str, scratch: pathlib.Path):
@@ -54,7 +59,9 @@ def settle_tokenizer(run: Run, promote: list[str]) -> list[str]:
     conflict = re.findall(r"[0-9a-f]{64}", error["message"])[0]
     node = run.call("show", conflict)
     print(f"conflict node: {json.dumps(node)[:400]}")
-    check('"input"' in json.dumps(node), "the conflict node does not hold the shortest input")
+    check(node["metadata"]["input"] == CONFLICT_INPUT, f"the conflict's shortest input is {node['metadata']['input']}")
+    declared = {declaration["ref"]: declaration["value"] for declaration in node["metadata"]["declarations"]}
+    check(declared == CONFLICT_IDS, f"the conflict declares {declared}")
     statement = run.scratch / "tokenizer.decision.json"
     statement.write_text(json.dumps({
         "schema": "slm.decision.v1", "kind": "tokenizer", "reviewer": "test <test@example.invalid>",
@@ -90,7 +97,8 @@ def main() -> int:
         promoted = run.call(*promote)
         levels = {level["level"]: level["verdict"] for level in promoted["comparison"]["levels"]}
         print(json.dumps(levels))
-        for level in ALL[1:]:
+        check(sorted(levels) == sorted(ALL), f"levels {sorted(levels)}")
+        for level in ALL:
             want = "pass" if level in PASS[args.model] else "not-claimed"
             check(levels.get(level) == want, f"{level} is {levels.get(level)}, expected {want}")
         longest = max(token["candidate_tokens"] for token in promoted["comparison"]["tokens"])

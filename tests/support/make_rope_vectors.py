@@ -4,9 +4,14 @@
 Each case holds members of config.json, and what transformers 5.24.0 builds from them: inverse
 frequencies (float32, hex of the little-endian bytes), attention scaling (float64). For type
 `default` it also holds the correctly rounded values, from mpmath. Needs torch, transformers and
-mpmath; run by hand when the pinned source changes.
+mpmath.
 
-    make_rope_vectors.py vectors/rope/inverse_frequencies.json
+    make_rope_vectors.py              writes vectors/rope/inverse_frequencies.json
+    make_rope_vectors.py --check      makes them again and compares, writes nothing; exit 1 if one differs
+
+The source's powers differ by one unit in the last place between processors. So --check lets a frequency differ by one
+unit, and by what one unit of the power makes of it in the middle band of llama3 (docs/decisions/0007-llama3-band.md);
+configurations, attention scaling and exact values must be equal.
 """
 import json
 import pathlib
@@ -20,6 +25,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 mpmath.mp.prec = 200
+FILE = pathlib.Path(__file__).resolve().parents[2] / "vectors" / "rope" / "inverse_frequencies.json"
 
 
 def round_float32(exact: mpmath.mpf) -> np.float32:
@@ -71,7 +77,7 @@ def cases() -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
+def rows() -> list[dict[str, Any]]:
     out = []
     for members in cases():
         config = LlamaConfig(hidden_size=64, num_attention_heads=1, **json.loads(json.dumps(members)))
@@ -80,10 +86,36 @@ def main() -> None:
                "attention_scaling": struct.pack("<d", float(rotary.attention_scaling)).hex()}
         if "rope_scaling" not in members and "rope_parameters" not in members:
             row["exact"] = exact_frequencies(members["rope_theta"], members["head_dim"]).hex()
-        out.append(json.dumps(row))
+        out.append(row)
+    return out
+
+
+def units_apart(left: str, right: str) -> int:
+    values = [np.frombuffer(bytes.fromhex(text), "<i4").astype(np.int64) for text in (left, right)]
+    return int(np.abs(values[0] - values[1]).max())
+
+
+def check(now: list[dict[str, Any]]) -> int:
+    recorded = json.loads(FILE.read_text())["cases"]
+    differing = 0 if len(recorded) == len(now) else 1
+    for old, new in zip(recorded, now):
+        rope = old["config"].get("rope_scaling") or old["config"].get("rope_parameters") or {}
+        allowed = 2 if rope.get("rope_type") == "llama3" else 1
+        frequencies = [row.pop("inv_freq") for row in (old, new)]
+        if old != new or len(frequencies[0]) != len(frequencies[1]) or units_apart(*frequencies) > allowed:
+            differing += 1
+            print(f"differs: {old['config']}")
+    print(f"{len(now)} configurations, {differing} differ")
+    return 1 if differing else 0
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        return check(rows())
     text = '{"schema": "slm.rope-vectors.v1", "source": "transformers 5.24.0, torch 2.11.0, CPU", "cases": [\n'
-    pathlib.Path(sys.argv[1]).write_text(text + ",\n".join(out) + "\n]}\n")
+    FILE.write_text(text + ",\n".join(json.dumps(row) for row in rows()) + "\n]}\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
