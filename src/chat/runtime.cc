@@ -68,7 +68,7 @@ uint32_t TypeBits(const Value& value) {
     case ValueKind::kDictItems:
       return kItems;
     case ValueKind::kIterator:
-      return value.object<IteratorObject>().TypeName() == "generator" ? kGenerator : 0;
+      return value.object<IteratorObject>().TypeName() == "generator" ? uint32_t{kGenerator} : 0;
     case ValueKind::kLoop:
       return kLoop;
     case ValueKind::kMacro:
@@ -78,7 +78,7 @@ uint32_t TypeBits(const Value& value) {
     case ValueKind::kJoiner:
       return kJoiner;
     case ValueKind::kFunction:
-      return value.integer() == 0 ? kDictFunction : 0;  // function 0 is dict
+      return value.integer() == 0 ? uint32_t{kDictFunction} : 0;  // function 0 is dict
     default:
       return 0;
   }
