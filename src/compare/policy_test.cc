@@ -79,7 +79,7 @@ TEST(PolicyTest, TheProgramCarriesThePoliciesByteForByte_TOL_03) {
     EXPECT_EQ(text, ReadPolicy(policy->name + ".json")) << policy->name;
     EXPECT_EQ(ShippedPolicyHash(policy->name, policy->version), policy->file_sha256);
     EXPECT_FALSE(ShippedPolicyHash(policy->name, policy->version + 1).has_value());
-    n_general += policy->any_source ? 1 : 0;
+    n_general += policy->any_source ? 1u : 0u;
     for (const Hash256& source : policy->sources) {
       // The one that names the source is taken before the general one.
       const auto chosen = ShippedPolicyFor(source, "native-scalar");

@@ -186,7 +186,7 @@ def other_major(artifact: bytes) -> tuple[bytes, int | None, str | None]:
     """format_major 2 with a checksum that fits."""
     header = bytearray(artifact[:192])
     struct.pack_into("<H", header, 8, 2)
-    return sealed(header) + artifact[192:], 8, None
+    return sealed(header) + artifact[192:], 8, "header"
 
 
 def other_template_ir(artifact: bytes) -> tuple[bytes, int | None, str | None]:
