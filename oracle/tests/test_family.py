@@ -55,7 +55,7 @@ class FamilyTest(unittest.TestCase):
         self.assertTrue(done.stdout, done.stderr)
         answer = json.loads(done.stdout)
         self.assertIn("comparison", answer, done.stdout)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, 0, answer["comparison"].get("first"))
         return answer["comparison"]
 
     def test_lvl01_each_variation_of_the_family_holds_what_the_oracle_says(self) -> None:
