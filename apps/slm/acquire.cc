@@ -70,9 +70,9 @@ void WriteJson(const acquire::Acquisition& acquisition, json::Writer& out) {
   out.EndObject();
 }
 
-std::string Padded(std::string text, size_t width, bool to_the_right) {
+std::string Padded(std::string_view text, size_t width, bool to_the_right) {
   const std::string blanks(text.size() < width ? width - text.size() : 0, ' ');
-  return to_the_right ? blanks + text : text + blanks;
+  return to_the_right ? blanks + std::string(text) : std::string(text) + blanks;
 }
 
 std::string HumanText(const acquire::Acquisition& acquisition) {

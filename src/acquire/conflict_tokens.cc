@@ -96,7 +96,7 @@ class RoleCollector {
     const auto add = [&](json::Value item) {
       if (const auto id = item.AsUint()) {
         declaration.ids.push_back(*id);
-        CheckRange(file, item, *id);
+        CheckRange(file, item, id);
       } else if (item.AsInt()) {
         CheckRange(file, item, std::nullopt);
       }

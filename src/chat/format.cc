@@ -28,7 +28,7 @@ std::string FloatDigits(double magnitude, char form, int precision, bool alterna
   if (precision == 0) precision = 1;
   const std::string scientific = ScientificText(magnitude, precision - 1);
   const size_t e = scientific.find('e');
-  const int exponent = std::atoi(scientific.c_str() + e + 1);
+  const int exponent = static_cast<int>(std::strtol(scientific.c_str() + e + 1, nullptr, 10));
   std::string text;
   std::string tail;
   if (exponent < -4 || exponent >= precision) {

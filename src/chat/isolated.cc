@@ -21,8 +21,8 @@ namespace {
 uint64_t MappedBytes() {
   uint64_t n_pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-    unsigned long pages = 0;
-    if (std::fscanf(file, "%lu", &pages) == 1) n_pages = pages;
+    char line[128] = {};
+    if (std::fgets(line, sizeof line, file) != nullptr) n_pages = std::strtoul(line, nullptr, 10);
     (void)std::fclose(file);
   }
   return n_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -29,7 +29,7 @@ Result<const Value*> Reader::Require(std::string_view key) {
 
 namespace {
 
-std::unexpected<Error> WrongKind(std::string name, std::string_view wanted) {
+std::unexpected<Error> WrongKind(std::string_view name, std::string_view wanted) {
   return Fail(MakeError(ErrorCode::kSchemaType, std::string(wanted) + " is needed here").Field(name));
 }
 

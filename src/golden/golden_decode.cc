@@ -12,7 +12,7 @@ using cbor::Map;
 using cbor::Reader;
 using cbor::Value;
 
-Error BadValue(std::string message, std::string field) {
+Error BadValue(std::string message, std::string_view field) {
   return MakeError(ErrorCode::kSchemaValue, std::move(message)).Field(field);
 }
 

@@ -18,8 +18,8 @@ struct Pair {
   double lo;  // |lo| <= half a unit in the last place of hi
 
   constexpr Pair(double high, double low) : hi(high), lo(low) {}
-  constexpr Pair(double value)
-      : hi(value), lo(0.0) {}  // NOLINT(google-explicit-constructor): a double is a pair
+  // NOLINTNEXTLINE(google-explicit-constructor): a double is a pair
+  constexpr Pair(double value) : hi(value), lo(0.0) {}
 };
 
 inline Pair FastTwoSum(double a, double b) {  // REQUIRES: |a| >= |b| or a == 0

@@ -182,8 +182,8 @@ Fixed Exactly(double x) {
   uint64_t significand = (bits & 0xfffffffffffffu) | 0x10000000000000u;
   const int shift = static_cast<int>((bits >> 52) & 0x7ff) - 1075 + 256;  // of the significand's last bit
   Fixed value{};
-  for (int i = 0; i < 53; ++i, significand >>= 1) {
-    const auto position = static_cast<size_t>(shift + i);
+  auto position = static_cast<size_t>(shift);
+  for (int i = 0; i < 53; ++i, ++position, significand >>= 1) {
     value[position / 32] |= static_cast<uint32_t>(significand & 1) << (position % 32);
   }
   return value;

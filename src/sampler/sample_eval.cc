@@ -18,10 +18,12 @@ using namespace slm;
 
 uint64_t Hex() {
   uint64_t value = 0;
+  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the test writes this input
   return std::scanf("%" SCNx64, &value) == 1 ? value : 0;
 }
 int64_t Decimal() {
   int64_t value = 0;
+  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the test writes this input
   return std::scanf("%" SCNd64, &value) == 1 ? value : 0;
 }
 std::vector<uint32_t> List() {

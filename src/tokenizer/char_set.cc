@@ -7,7 +7,7 @@ namespace slm::tokenizer {
 
 constexpr char32_t kLastScalar = 0x10FFFF;
 
-RangeSet::RangeSet(std::vector<Range> ranges) {
+RangeSet::RangeSet(const std::vector<Range>& ranges) {
   Merge(ranges);
 }
 

@@ -16,7 +16,7 @@ class RangeSet {
  public:
   using Range = std::pair<char32_t, char32_t>;
   RangeSet() = default;
-  explicit RangeSet(std::vector<Range> ranges);
+  explicit RangeSet(const std::vector<Range>& ranges);
   // Pairs of first and last, as the Unicode tables hold them.
   [[nodiscard]] static RangeSet FromPairs(std::span<const char32_t> pairs);
 

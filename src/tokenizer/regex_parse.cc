@@ -725,7 +725,7 @@ class RegexParser {
   // \d and its like, after the backslash; nothing if it is another kind.
   std::optional<RangeSet> EscapedSet(bool in_class) {
     const char c = pattern_[at_];
-    const auto set = [this, c](RangeSet positive) {
+    const auto set = [this, c](const RangeSet& positive) {
       ++at_;
       return std::optional(c >= 'a' ? positive : positive.Inverted());
     };

@@ -21,7 +21,8 @@ Status AddUnknownWord(const Vocabulary& vocabulary, const std::string& unk_token
 }  // namespace
 
 WordPieceModel::WordPieceModel(Vocabulary vocabulary, std::string unk_token,
-                               std::string continuing_subword_prefix, uint64_t max_input_chars_per_word)
+                               const std::string& continuing_subword_prefix,
+                               uint64_t max_input_chars_per_word)
     : vocabulary_(std::move(vocabulary)),
       unk_token_(std::move(unk_token)),
       max_chars_(max_input_chars_per_word) {

@@ -14,7 +14,7 @@ namespace slm::tokenizer {
 // The longest piece first, from left to right; a word that does not come out is unknown as a whole.
 class WordPieceModel final : public Model {
  public:
-  WordPieceModel(Vocabulary vocabulary, std::string unk_token, std::string continuing_subword_prefix,
+  WordPieceModel(Vocabulary vocabulary, std::string unk_token, const std::string& continuing_subword_prefix,
                  uint64_t max_input_chars_per_word);
   // TOK-NO-UNK where unk_token is needed and not in the vocabulary.
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
