@@ -39,7 +39,7 @@ Status CheckVocabulary(const tokenizer::Tokenizer& tokenizer, uint64_t n_rows) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Candidate>> Candidate::Open(std::shared_ptr<const Artifact> artifact) {
+Result<std::shared_ptr<const Candidate>> Candidate::Open(const std::shared_ptr<const Artifact>& artifact) {
   auto candidate = std::shared_ptr<Candidate>(new Candidate());
   candidate->artifact_ = artifact;
   SLM_ASSIGN(candidate->model_, Model::Load(artifact));

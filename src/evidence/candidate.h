@@ -29,7 +29,7 @@ class Candidate {
  public:
   // Errors: those of Model::Load, Tokenizer::FromJson, Template::Load.
   [[nodiscard]] static Result<std::shared_ptr<const Candidate>> Open(
-      std::shared_ptr<const Artifact> artifact);
+      const std::shared_ptr<const Artifact>& artifact);
 
   [[nodiscard]] const Artifact& artifact() const { return *artifact_; }
   [[nodiscard]] const std::shared_ptr<const Model>& model() const { return model_; }
