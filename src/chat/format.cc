@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/utf8.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {
 namespace {
+
+// Of a text of ScientificText.
+int ExponentOf(const std::string& scientific) {
+  return static_cast<int>(std::strtol(scientific.c_str() + scientific.find('e') + 1, nullptr, 10));
+}
 
 constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kMaxPrecision = 4'300;
@@ -28,7 +34,7 @@ std::string FloatDigits(double magnitude, char form, int precision, bool alterna
   if (precision == 0) precision = 1;
   const std::string scientific = ScientificText(magnitude, precision - 1);
   const size_t e = scientific.find('e');
-  const int exponent = static_cast<int>(std::strtol(scientific.c_str() + e + 1, nullptr, 10));
+  const int exponent = ExponentOf(scientific);
   std::string text;
   std::string tail;
   if (exponent < -4 || exponent >= precision) {
@@ -743,7 +749,7 @@ class BraceFormatter {
   // The form without a type but with a precision: general, with a digit after the point.
   static std::string GeneralWithPoint(double magnitude, int precision) {
     const std::string scientific = ScientificText(magnitude, precision - 1);
-    const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
+    const int exponent = ExponentOf(scientific);
     std::string text = exponent >= precision - 1 && exponent < precision && magnitude != 0
                            ? FloatDigits(magnitude, 'e', precision - 1, false)
                            : FloatDigits(magnitude, 'g', precision, false);
