@@ -208,14 +208,18 @@ Bytes IdBytes(const std::vector<uint32_t>& ids) {
   return out;
 }
 
+struct ArtifactNode {
+  Hash256 id;
+  Node node;
+};
+
 // The store's artifact node of this root, which binds tokenizer, template and source.
-Result<Node> FindArtifactNode(const Store& store, const Hash256& root, Hash256* id) {
+Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root) {
   SLM_ASSIGN(const std::vector<Hash256> all, store.FindByPrefix(""));
   for (const Hash256& candidate : all) {
     SLM_ASSIGN(Node node, store.GetNode(candidate));
     if (node.type != "artifact" || evidence::HashOf(node, "root") != root) continue;
-    *id = candidate;
-    return node;
+    return ArtifactNode{candidate, std::move(node)};
   }
   return Fail(MakeError(ErrorCode::kNotFound,
                         "the store has no artifact node with root " + ToHex(root) +
@@ -230,10 +234,8 @@ cbor::Array TextArray(const std::vector<std::string>& texts) {
 }
 
 // RUN-01: everything that a run binds. Raw output is kept as it came.
-Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const Session& session,
-                       const Request& request, const Answer& answer) {
-  Hash256 artifact_id{};
-  SLM_ASSIGN(const Node artifact, FindArtifactNode(store, candidate.artifact().root(), &artifact_id));
+Result<Hash256> Record(Store& store, const ArtifactNode& artifact, const evidence::Candidate& candidate,
+                       const Session& session, const Request& request, const Answer& answer) {
   SLM_ASSIGN(const evidence::RuntimeBuild build, ThisBuild());
   evidence::Backend backend;
   backend.kernel = session.kernel_name();
@@ -244,9 +246,9 @@ Result<Hash256> Record(Store& store, const evidence::Candidate& candidate, const
   for (const float value : answer.step_logits) AppendLe(&logits, std::bit_cast<uint32_t>(value));
   Node node;
   node.type = "run";
-  node.edges = {{"artifact", artifact_id}, {"runtime-build", build_node}, {"backend-profile", backend_node}};
+  node.edges = {{"artifact", artifact.id}, {"runtime-build", build_node}, {"backend-profile", backend_node}};
   for (const std::string_view role : {"tokenizer", "template"}) {
-    if (const Hash256* child = artifact.Child(role)) node.edges.push_back({std::string(role), *child});
+    if (const Hash256* child = artifact.node.Child(role)) node.edges.push_back({std::string(role), *child});
   }
   const Plan& plan = candidate.model()->plan();
   static constexpr std::array<std::string_view, 4> kKinds = {"utf8", "bytes", "token_ids", "messages"};
@@ -337,10 +339,10 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
                Session& session) {
   SLM_ASSIGN(const Request request, RequestOf(args));
   std::unique_ptr<Store> store;
-  if (args.record) {
+  ArtifactNode artifact{};
+  if (args.record) {  // what a record needs, before the work
     SLM_ASSIGN(store, Store::Open(context.store));
-    Hash256 unused{};
-    SLM_TRY(FindArtifactNode(*store, candidate.artifact().root(), &unused));  // before the work
+    SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root()));
   }
   const bool stream = !context.json;
   const auto on_text = [&](const std::string& piece) -> Status {
@@ -362,7 +364,7 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   const Answer answer = *std::move(executed);
   std::string record_id;
   if (args.record) {
-    SLM_ASSIGN(const Hash256 id, Record(*store, candidate, session, request, answer));
+    SLM_ASSIGN(const Hash256 id, Record(*store, artifact, candidate, session, request, answer));
     record_id = ToHex(id);
   }
   if (stream) {
