@@ -10,7 +10,6 @@
 namespace slm {
 namespace {
 
-using llama::BoolOf;
 using llama::ConfigReader;
 using llama::Declared;
 using llama::DoubleText;
