@@ -6,6 +6,7 @@
 #include "apps/slm/models.h"
 #include "base/utf8.h"
 #include "chat/analysis.h"
+#include "chat/isolated.h"
 #include "chat/template.h"
 
 namespace slm::app {
@@ -49,6 +50,35 @@ ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view
   return place;
 }
 
+ErrorPlace PlaceOf(const chat::SourcePlace& place, std::string_view stage) {
+  return {.stage = stage, .line = place.line, .column = place.column};
+}
+
+// Conversion costs a process: the model's template is converted once, and so are records in a row that bring
+// the same one.
+class TemplateCache {
+ public:
+  explicit TemplateCache(const TemplateModel& model) : model_(model) {}
+  [[nodiscard]] const TemplateModel& model() const { return model_; }
+  const Result<chat::Template>& Compile(std::optional<std::string_view> source) {
+    if (!source) {
+      if (!own_) own_ = model_.Compile();
+      return *own_;
+    }
+    if (!last_ || *source != last_source_) {
+      last_source_ = *source;
+      last_ = chat::CompileIsolated(last_source_);
+    }
+    return *last_;
+  }
+
+ private:
+  const TemplateModel& model_;
+  std::optional<Result<chat::Template>> own_;
+  std::optional<Result<chat::Template>> last_;
+  std::string last_source_;
+};
+
 struct RenderInput {
   json::Value context;
   std::string clock;
@@ -79,18 +109,19 @@ Result<RenderInput> ReadRecord(const json::Value& record) {
 }
 
 // One batch record. An error of the template carries the stage, and its place in the template.
-Status RenderRecord(const TemplateModel& model, const json::Value& record, json::Writer& out) {
+Status RenderRecord(TemplateCache& templates, const json::Value& record, json::Writer& out) {
   SLM_ASSIGN(const RenderInput input, ReadRecord(record));
-  const std::string_view source = input.source.value_or(model.source);
-  const auto compiled = input.source ? chat::Template::Compile(*input.source) : model.Compile();
+  const std::string_view source = input.source.value_or(templates.model().source);
+  const Result<chat::Template>& compiled = templates.Compile(input.source);
   if (!compiled) {
     WriteError(compiled.error(), out, PlaceIn(source, compiled.error(), "convert"));
     return {};
   }
-  const auto rendered =
-      compiled->Render(input.context, chat::RenderOptions{model.special_tokens, input.clock});
+  chat::SourcePlace fault;
+  const auto rendered = compiled->Render(
+      input.context, chat::RenderOptions{templates.model().special_tokens, input.clock, &fault});
   if (!rendered) {
-    WriteError(rendered.error(), out, PlaceIn(source, rendered.error(), "render"));
+    WriteError(rendered.error(), out, PlaceOf(fault, "render"));
     return {};
   }
   WriteRendered(*rendered, out);
@@ -113,7 +144,7 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   text += "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     text += "branches on content: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
-            "\" (line " + std::to_string(predicate.line) + ")\n";
+            "\" (line " + std::to_string(predicate.place.line) + ", column " + std::to_string(predicate.place.column) + ")\n";
   }
   text += "\n" + chat::AnalysisText(analysis);
   return text;
@@ -135,11 +166,14 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
   const std::string name = args.context == "-" ? "standard input" : args.context;
   const auto document = json::Parse(*std::move(text));
   if (!document) return std::unexpected(RenderFault{Error(document.error()).In(name), {}});
-  const auto rendered = compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, ""});
+  chat::SourcePlace fault;
+  const auto rendered =
+      compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, "", &fault});
   if (!rendered) {
+    // An error with an offset is one of the context, by its bytes.
     return std::unexpected(
-        RenderFault{Error(rendered.error()).In(rendered.error().byte_offset ? model.name : name),
-                    PlaceIn(model.source, rendered.error(), "render")});
+        RenderFault{Error(rendered.error()).In(rendered.error().byte_offset ? name : model.name),
+                    PlaceOf(fault, "render")});
   }
   if (app.json) {
     json::Writer out;
@@ -176,8 +210,9 @@ void RegisterRender(Command& root, AppContext& context) {
     const auto model = OpenTemplateModel(args->model);
     if (!model) return context.Report(model.error());
     if (args->batch) {
+      TemplateCache templates(*model);
       RunBatch(context, [&](const json::Value& record, json::Writer& out) {
-        return RenderRecord(*model, record, out);
+        return RenderRecord(templates, record, out);
       });
       return;
     }

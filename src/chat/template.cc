@@ -203,7 +203,10 @@ Result<Rendered> Template::Render(const json::Value& context, const RenderOption
   Runtime runtime(program().budgets);
   ContextLoader loader(runtime.heap());
   SLM_ASSIGN(Input input, BuildInput(runtime.heap(), loader, context, options));
-  SLM_ASSIGN(Execution execution, Execute(*executable_, runtime, input.variables, options.clock));
+  Result<Execution> executed = Execute(*executable_, runtime, input.variables, options.clock);
+  if (options.fault != nullptr) *options.fault = runtime.error_place();
+  if (!executed) return Fail(std::move(executed).error());
+  Execution& execution = *executed;
   const TextBuilder& text = execution.output;
 
   Rendered rendered;

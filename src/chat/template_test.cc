@@ -122,8 +122,10 @@ TEST(TemplateAnalysis, DeclaresInputsAndContentPredicates) {
   EXPECT_EQ(compiled->program().inputs[0].name, "messages");
   EXPECT_EQ(compiled->program().inputs[1].name, "mood");
   ASSERT_EQ(compiled->program().content_predicates.size(), 2u);
-  EXPECT_EQ(compiled->program().content_predicates[0], (ContentPredicate{"in", "</think>", 1}));
-  EXPECT_EQ(compiled->program().content_predicates[1], (ContentPredicate{"split", "</think>", 1}));
+  EXPECT_EQ(compiled->program().content_predicates[0],
+            (ContentPredicate{"in", "</think>", "messages[].content", {1, 7}}));
+  EXPECT_EQ(compiled->program().content_predicates[1],
+            (ContentPredicate{"split", "</think>", "messages[].content", {1, 66}}));
 }
 
 // TPL-01: the IR round-trips, renders alike, and has one encoding.
@@ -179,32 +181,40 @@ TEST(TemplateIr, MalformedProgramsAreRefused) {
     const auto loaded = LoadProgram(SerializeProgram(program));
     return !loaded && loaded.error().code == ErrorCode::kTplIr;
   };
-  const ProgramNode text{Op::kText, 1, {0}};
-  const ProgramNode one{Op::kTrue, 1, {}};
-  EXPECT_FALSE(refused({text, {Op::kUnit, 1, {0, 0}}}, 1));
-  EXPECT_TRUE(refused({text}, 0));                                         // no unit
-  EXPECT_TRUE(refused({text, {Op::kUnit, 1, {0, 1}}}, 1));                 // itself
-  EXPECT_TRUE(refused({{Op::kText, 1, {7}}, {Op::kUnit, 1, {0, 0}}}, 1));  // no such string
-  EXPECT_TRUE(refused({text, text, {Op::kUnit, 1, {0, 0}}}, 2));           // a node without a user
-  EXPECT_TRUE(refused({text, {Op::kSequence, 1, {0, 0}}, {Op::kUnit, 1, {0, 1}}}, 2));  // two users
-  EXPECT_TRUE(refused({text, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}}, 2));  // a statement as a value
-  EXPECT_TRUE(refused({one, {Op::kUnit, 1, {0, 0}}}, 1));                          // a value as a statement
-  EXPECT_TRUE(refused({{Op::kResolve, 1, {0, 0}}, {Op::kUnit, 1, {0, 0}}}, 1));    // slot beyond the unit
+  const ProgramNode text{Op::kText, {1, 1}, {0}};
+  const ProgramNode one{Op::kTrue, {1, 1}, {}};
+  EXPECT_FALSE(refused({text, {Op::kUnit, {1, 1}, {0, 0}}}, 1));
+  EXPECT_TRUE(refused({text}, 0));                                                   // no unit
+  EXPECT_TRUE(refused({text, {Op::kUnit, {1, 1}, {0, 1}}}, 1));                      // itself
+  EXPECT_TRUE(refused({{Op::kText, {1, 1}, {7}}, {Op::kUnit, {1, 1}, {0, 0}}}, 1));  // no such string
+  EXPECT_TRUE(refused({text, text, {Op::kUnit, {1, 1}, {0, 0}}}, 2));                // a node without a user
+  EXPECT_TRUE(refused({text, {Op::kSequence, {1, 1}, {0, 0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2));  // two users
   EXPECT_TRUE(
-      refused({{Op::kLoad, 1, {1, 0, 0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {1, 1}}}, 2));  // unit beyond
+      refused({text, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2));  // a statement as a value
+  EXPECT_TRUE(refused({one, {Op::kUnit, {1, 1}, {0, 0}}}, 1));                       // a value as a statement
   EXPECT_TRUE(
-      refused({one, one, {Op::kBinary, 1, {9, 0, 1}}, {Op::kOutput, 1, {2}}, {Op::kUnit, 1, {0, 3}}}, 4));
+      refused({{Op::kResolve, {1, 1}, {0, 0}}, {Op::kUnit, {1, 1}, {0, 0}}}, 1));  // slot beyond the unit
+  EXPECT_TRUE(
+      refused({{Op::kLoad, {1, 1}, {1, 0, 0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {1, 1}}},
+              2));  // unit beyond
   EXPECT_TRUE(refused(
-      {one, {Op::kCall, 1, {0, 4'000'000'000, 0}}, {Op::kOutput, 1, {1}}, {Op::kUnit, 1, {0, 2}}}, 3));
-  EXPECT_TRUE(refused({{Op::kFloat, 1, {0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}}, 2) ||
-              !Template::Load(SerializeProgram([&] {
-                 Program program;
-                 program.strings = {"x"};
-                 program.nodes = {{Op::kFloat, 1, {0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}};
-                 program.root = 2;
-                 return program;
-               }()))
-                   .has_value());  // a literal that is no number
+      {one, one, {Op::kBinary, {1, 1}, {9, 0, 1}}, {Op::kOutput, {1, 1}, {2}}, {Op::kUnit, {1, 1}, {0, 3}}},
+      4));
+  EXPECT_TRUE(refused({one,
+                       {Op::kCall, {1, 1}, {0, 4'000'000'000, 0}},
+                       {Op::kOutput, {1, 1}, {1}},
+                       {Op::kUnit, {1, 1}, {0, 2}}},
+                      3));
+  EXPECT_TRUE(
+      refused({{Op::kFloat, {1, 1}, {0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2) ||
+      !Template::Load(SerializeProgram([&] {
+         Program program;
+         program.strings = {"x"};
+         program.nodes = {{Op::kFloat, {1, 1}, {0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}};
+         program.root = 2;
+         return program;
+       }()))
+           .has_value());  // a literal that is no number
 }
 
 TEST(TemplateIr, BudgetsMayShrinkNotGrow) {
