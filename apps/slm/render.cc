@@ -8,7 +8,7 @@
 #include "chat/analysis.h"
 #include "chat/isolated.h"
 #include "chat/template.h"
-#include "prompt/encode.h"
+#include "prompt/data_encoding.h"
 #include "prompt/injection.h"
 
 namespace slm::app {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "chat/template.h"
-#include "prompt/encode.h"
+#include "prompt/data_encoding.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::prompt {

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "codec/json.h"
-#include "prompt/encode.h"
+#include "prompt/data_encoding.h"
 #include "prompt/injection.h"
 
 namespace slm::prompt {

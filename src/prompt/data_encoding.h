@@ -5,8 +5,8 @@
 // message can become a marker, and the ids of the template's parts do not depend on what stands beside them.
 // The price is that a token never reaches across a seam; where that gives other ids than the reference, it is
 // counted.
-#ifndef SLM_PROMPT_ENCODE_H_
-#define SLM_PROMPT_ENCODE_H_
+#ifndef SLM_PROMPT_DATA_ENCODING_H_
+#define SLM_PROMPT_DATA_ENCODING_H_
 
 #include <cstdint>
 #include <string>
@@ -67,4 +67,4 @@ using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
 
 }  // namespace slm::prompt
 
-#endif  // SLM_PROMPT_ENCODE_H_
+#endif  // SLM_PROMPT_DATA_ENCODING_H_

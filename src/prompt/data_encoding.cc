@@ -1,4 +1,4 @@
-#include "prompt/encode.h"
+#include "prompt/data_encoding.h"
 
 #include <algorithm>
 
