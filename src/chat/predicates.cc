@@ -157,18 +157,16 @@ class Analyst {
         return Fail(ErrorCode::kTplBound, "variables that depend on each other in too long a chain");
       Pass();
     } while (changed_);
-    declares_ = true;
-    Pass();
-    return std::vector<ContentPredicate>(found_.begin(), found_.end());
+    std::sort(found_.begin(), found_.end(), IsBefore);
+    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+    return std::move(found_);
   }
 
  private:
-  struct ByPlace {
-    bool operator()(const ContentPredicate& a, const ContentPredicate& b) const {
-      return std::tie(a.place.line, a.place.column, a.construct, a.literal, a.subject) <
-             std::tie(b.place.line, b.place.column, b.construct, b.literal, b.subject);
-    }
-  };
+  static bool IsBefore(const ContentPredicate& a, const ContentPredicate& b) {
+    return std::tie(a.place.line, a.place.column, a.construct, a.literal, a.subject) <
+           std::tie(b.place.line, b.place.column, b.construct, b.literal, b.subject);
+  }
   struct Arguments {
     std::vector<Abstract> positional;
     std::vector<std::pair<std::string_view, Abstract>> keywords;
@@ -183,6 +181,7 @@ class Analyst {
   };
 
   void Pass() {
+    found_.clear();
     units_.assign(1, program_.root);
     outputs_.assign(1, {});
     (void)Body(program_.root);
@@ -322,10 +321,9 @@ class Analyst {
   }
   void Declare(std::string_view construct, const std::vector<PathId>& subjects, const Abstract* literal,
                SourcePlace place) {
-    if (!declares_) return;
     for (const PathId subject : subjects) {
       const auto add = [&](const std::string& text) {
-        found_.insert({std::string(construct), text, paths_.Text(subject), place});
+        found_.push_back({std::string(construct), text, paths_.Text(subject), place});
       };
       if (literal == nullptr || literal->literals == 0) {
         add("");
@@ -1002,9 +1000,8 @@ class Analyst {
   std::vector<uint32_t> units_;                      // around what is evaluated, innermost last
   std::vector<Abstract> outputs_;
   Abstract captured_;
-  std::set<ContentPredicate, ByPlace> found_;
+  std::vector<ContentPredicate> found_;  // of the last pass, which finds all
   bool changed_ = false;
-  bool declares_ = false;
 };
 
 }  // namespace

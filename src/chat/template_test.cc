@@ -370,6 +370,60 @@ TEST(TemplateBudget, StepsDepthTextOutputAndMemoryAreCounted) {
   }
 }
 
+// Where a rendering fails, in the template's source: raised errors too, whose message is the template's own.
+TEST(TemplateInput, ARenderingThatFailsHasItsPlace) {
+  const auto fault_of = [](const std::string& source) {
+    SourcePlace fault;
+    RenderOptions options;
+    options.fault = &fault;
+    EXPECT_FALSE(RenderText(source, kHello, options).has_value());
+    return fault;
+  };
+  EXPECT_EQ(fault_of("a\nb {{ raise_exception('no') }}"), (SourcePlace{2, 21}));  // of the call
+  EXPECT_EQ(fault_of("é {{ none + 1 }}"), (SourcePlace{1, 6}));
+  EXPECT_EQ(
+      fault_of("\n\n{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}").line,
+      3u);
+}
+
+// Contexts that are no strict JSON: a code and the byte, before a template sees anything.
+TEST(TemplateInput, BadJsonIsRefusedAtItsByte) {
+  const struct {
+    std::string text;
+    ErrorCode code;
+    uint64_t byte_offset;
+  } cases[] = {
+      {R"({"messages":[{"content":"\ud800"}]})", ErrorCode::kJsonSurrogate, 25},
+      {R"({"messages":[],"messages":[]})", ErrorCode::kJsonDupKey, 15},
+      {R"({"messages":[],"x":NaN})", ErrorCode::kJsonSyntax, 19},
+      {R"({"messages":[],"x":1e999})", ErrorCode::kTplInput, 19},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    const auto document = json::Parse(c.text);
+    if (!document) {
+      EXPECT_EQ(document.error().code, c.code) << document.error().ToString();
+      EXPECT_EQ(document.error().byte_offset, c.byte_offset);
+      continue;
+    }
+    const auto rendered = Template::Compile("{{ x }}")->Render(document->root(), {});
+    ASSERT_FALSE(rendered.has_value());
+    EXPECT_EQ(rendered.error().code, c.code);
+    EXPECT_EQ(rendered.error().byte_offset, c.byte_offset);
+  }
+  const auto deep = json::Parse("{\"messages\":" + std::string(10'000, '[') + std::string(10'000, ']') + "}");
+  ASSERT_FALSE(deep.has_value());
+  EXPECT_EQ(deep.error().code, ErrorCode::kJsonDepth);
+  EXPECT_TRUE(deep.error().byte_offset.has_value());
+}
+
+TEST(TemplateRefusal, ALiteralOf100MegabytesIsRefused) {
+  const auto compiled = Template::Compile("{{ '" + std::string(100u << 20, 'x') + "' }}");
+  ASSERT_FALSE(compiled.has_value());
+  EXPECT_EQ(compiled.error().code, ErrorCode::kTplBound);
+  EXPECT_TRUE(compiled.error().byte_offset.has_value());
+}
+
 TEST(TemplateInput, NeedsMessagesAndAnObject) {
   EXPECT_EQ(RenderText("x", "[]").error().code, ErrorCode::kTplInput);
   const auto rendered = RenderText("x", "{}");

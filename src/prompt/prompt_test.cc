@@ -176,7 +176,7 @@ TEST(InjectionCheck, NoTemplateLetsContentForgeATokenWhenContentIsData) {
   const SpecialTokens special = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   uint64_t n_checks = 0, n_reference = 0, n_templates = 0, n_branching = 0, n_seams = 0, n_changed = 0;
   // A part of them in each run of the unit tests: the whole list takes minutes.
-  const size_t step = std::getenv("SLM_ALL_TEMPLATES") != nullptr ? 1 : 24;
+  const size_t step = std::getenv("SLM_ALL_TEMPLATES") != nullptr ? 1 : 48;
   for (size_t i = 0; i < files.size(); i += step) {
     const auto compiled = chat::Template::Compile(ReadFile(files[i]));
     ASSERT_TRUE(compiled.has_value()) << files[i];
