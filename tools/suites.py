@@ -165,13 +165,13 @@ def demo(context: Context) -> None:
     context.python("tests/cli/demo_test.py")
 
 
-def chat_fuzz_for(context: Context, seconds: int, seed: int) -> None:
+def chat_fuzz_for(context: Context, seconds: int, seed: int, each: int = 0) -> None:
     python = context.root / ".venv" / "oracle" / "bin" / "python"
     if not python.exists():
         context.not_run("chat fuzzing: the oracle's environment is absent")
         return
     context.run([str(python), str(context.root / "tests/chat/fuzz_against_reference.py"), "--slm", str(context.slm),
-                 "--seconds", str(seconds), "--seed", str(seed)])
+                 "--seconds", str(seconds), "--seed", str(seed), "--each", str(each)])
 
 
 def chat_fuzz(context: Context) -> None:
@@ -179,7 +179,7 @@ def chat_fuzz(context: Context) -> None:
 
 
 def long_chat_fuzz(context: Context) -> None:
-    chat_fuzz_for(context, 3600, 10_000_000)
+    chat_fuzz_for(context, 3600, 10_000_000, each=1000)
 
 
 def tokenizer_fuzz(context: Context) -> None:

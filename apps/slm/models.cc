@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/slm/commands.h"
+#include "chat/isolated.h"
 #include "codec/json.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
@@ -176,7 +177,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::str
 }
 
 Result<chat::Template> TemplateModel::Compile() const {
-  return Named(ir.empty() ? chat::Template::Compile(source) : chat::Template::Load(ir), name);
+  return Named(ir.empty() ? chat::CompileIsolated(source) : chat::Template::Load(ir), name);
 }
 
 Result<TemplateModel> OpenTemplateModel(const std::string& path) {

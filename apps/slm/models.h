@@ -28,7 +28,7 @@ struct TemplateModel {
   Bytes ir;                                                         // from a .slm
   std::vector<std::pair<std::string, std::string>> special_tokens;  // ("bos_token", "<s>"), ...
 
-  // From the IR where there is one, else from the source.
+  // From the IR where there is one, else from the source, in a child process.
   [[nodiscard]] Result<chat::Template> Compile() const;
 };
 

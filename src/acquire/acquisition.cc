@@ -174,6 +174,9 @@ class Transaction {
     SLM_TRY(Parse("tokenizer.json", &view_.tokenizer));
     SLM_TRY(Parse("added_tokens.json", &view_.added_tokens));
     SLM_TRY(Parse("chat_template.json", &view_.chat_template_json));
+    SLM_TRY(Parse("processor_config.json", &view_.processor_config));
+    SLM_TRY(Parse("preprocessor_config.json", &view_.preprocessor_config));
+    view_.model_card = File("README.md");
     if (!view_.config)
       return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no config.json").In("config.json"));
     for (const StreamedFile& file : files_) {

@@ -13,10 +13,10 @@
 namespace slm::acquire {
 namespace {
 
-constexpr std::array<std::string_view, 11> kParsedKinds = {
+constexpr std::array<std::string_view, 12> kParsedKinds = {
     "config",       "generation-config", "tokenizer",          "tokenizer-config", "special-tokens-map",
     "added-tokens", "chat-template",     "chat-template-json", "weights-index",    "model-card",
-    "license-text"};
+    "license-text", "processor-config"};
 constexpr std::string_view kNamedTemplate = "named-template";
 constexpr std::string_view kWeights = "weights";
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "chat/isolated.h"
 #include "chat/template.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
@@ -176,7 +177,7 @@ class Converter {
       path = kTemplateFile;
     }
     if (!declared) return {};
-    Result<chat::Template> compiled = chat::Template::Compile(*declared);
+    Result<chat::Template> compiled = chat::CompileIsolated(*declared);
     if (!compiled) return Fail(std::move(compiled).error().In(path));
     texts_.push_back({"template-source", Bytes(declared->begin(), declared->end())});
     texts_.push_back({"template-ir", compiled->Serialize()});

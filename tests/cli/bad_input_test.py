@@ -196,7 +196,7 @@ def other_template_ir(artifact: bytes) -> tuple[bytes, int | None, str | None]:
     assert len(data) <= 1 << 20  # one chunk
     blob = next(b for b in p0cbor.decode(manifest)["blobs"] if b["kind"] == "template-ir")
     begin, end = blob["offset"], blob["offset"] + blob["size"]
-    changed = data[begin:end].replace(b"slm.template-ir.v2", b"slm.template-ir.v9")
+    changed = data[begin:end].replace(b"slm.template-ir.v3", b"slm.template-ir.v9")
     assert changed != data[begin:end] and manifest.count(blob["sha256"]) == 1
     data = data[:begin] + changed + data[end:]
     manifest = manifest.replace(blob["sha256"], hashlib.sha256(changed).digest())
