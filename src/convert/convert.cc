@@ -81,7 +81,16 @@ class Converter {
       : source_(source), options_(options), tree_(source), profile_(FamilyProfile::Llama()) {}
 
   Result<ConvertResult> Run(const std::string& out_path) {
+    Result<ConvertResult> result = Write(out_path);
+    // Whatever went wrong, it went wrong over other bytes than those that were acquired.
+    if (!result) SLM_TRY(tree_.FinishChecks());
+    return result;
+  }
+
+ private:
+  Result<ConvertResult> Write(const std::string& out_path) {
     SLM_ASSIGN(weights_, LoadWeights(&tree_, source_.weights));
+    SLM_TRY(tree_.StartChecks());
     SLM_TRY(ReadConfig());
     SLM_ASSIGN(ledger_, BuildLedger(config_.config, tree_, weights_));
     SLM_TRY(ReadTexts());
@@ -100,11 +109,11 @@ class Converter {
     spec.manifest = [this](std::span<const BlobEntry> blobs) {
       return BuildManifest(source_, tree_, profile_, config_, ledger_, blobs);
     };
+    spec.before_publish = [this] { return tree_.FinishChecks(); };
     SLM_ASSIGN(WrittenArtifact written, WriteArtifact(out_path, spec));
     return Finish(std::move(written));
   }
 
- private:
   Status ReadConfig() {
     SLM_ASSIGN(const json::Document config, ParseJsonFile(&tree_, kConfigFile));
     std::optional<json::Document> generation;

@@ -35,7 +35,8 @@ struct Source {
   std::vector<SourceFile> files;
   // Paths of the weights where a person chose between a single file and an index; empty: what is there.
   std::vector<std::string> weights;
-  // Bytes of a file, kept alive by the result. Hashed again before use.
+  // Bytes of a file, kept alive by the result. Hashed again: weights beside the conversion, before the
+  // artifact appears; everything else before use.
   std::function<Result<std::unique_ptr<ByteSource>>(const SourceFile&)> open;
 };
 

@@ -1,10 +1,12 @@
 #include "slm_file/artifact_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/side_thread.h"
 #include "codec/sha256.h"
 #include "slm_file/file_header.h"
 #include "slm_file/output_file.h"
@@ -12,21 +14,22 @@
 namespace slm {
 namespace {
 
-// The data region: one buffer of a chunk, hashed and written when full.
+// The data region: a chunk is filled while those before are hashed and written on a thread beside it.
 class DataStream {
  public:
   DataStream(OutputFile* file, uint64_t data_offset) : file_(*file), data_offset_(data_offset) {
-    buffer_.reserve(kSlmChunkSize);
+    for (Bytes& chunk : chunks_) chunk.reserve(kSlmChunkSize);
   }
 
   Status Append(ByteSpan bytes) {
     while (!bytes.empty()) {
-      const size_t take = std::min<size_t>(bytes.size(), kSlmChunkSize - buffer_.size());
-      buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(take));
+      Bytes& chunk = chunks_[filling_];
+      const size_t take = std::min<size_t>(bytes.size(), kSlmChunkSize - chunk.size());
+      chunk.insert(chunk.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(take));
       bytes = bytes.subspan(take);
       position_ += take;
-      if (buffer_.size() == kSlmChunkSize) {
-        SLM_TRY(Flush());
+      if (chunk.size() == kSlmChunkSize) {
+        SLM_TRY(HandOver());
       }
     }
     return {};
@@ -38,25 +41,54 @@ class DataStream {
   }
 
   Status Flush() {
-    if (buffer_.empty()) return {};
-    const Hash256 hash = Sha256Of(buffer_);
-    table_.insert(table_.end(), hash.begin(), hash.end());
-    const uint64_t offset = data_offset_ + position_ - buffer_.size();
-    SLM_TRY(file_.WriteAt(offset, buffer_));
-    file_.StartWriteback(offset, buffer_.size());
-    buffer_.clear();
-    return {};
+    if (!chunks_[filling_].empty()) SLM_TRY(HandOver());
+    return writer_.Wait();
   }
 
   [[nodiscard]] uint64_t position() const { return position_; }
+  // REQUIRES: flushed.
   [[nodiscard]] const Bytes& table() const { return table_; }
 
  private:
+  Status HandOver() {
+    const Bytes& chunk = chunks_[filling_];
+    const uint64_t offset = data_offset_ + position_ - chunk.size();
+    SLM_TRY(writer_.Start([this, &chunk, offset] { return WriteChunk(chunk, offset); }));
+    filling_ = (filling_ + 1) % chunks_.size();
+    SLM_TRY(writer_.Wait(chunks_.size() - 1));
+    chunks_[filling_].clear();
+    return {};
+  }
+
+  Status WriteChunk(const Bytes& chunk, uint64_t offset) {
+    const Hash256 hash = Sha256Of(chunk);
+    table_.insert(table_.end(), hash.begin(), hash.end());
+    SLM_TRY(file_.WriteAt(offset, chunk));
+    file_.StartWriteback(offset, chunk.size());
+    return {};
+  }
+
   OutputFile& file_;
   uint64_t data_offset_;
   uint64_t position_ = 0;
-  Bytes buffer_, table_;
+  std::array<Bytes, 8> chunks_;  // all but the one being filled may be the writer's
+  size_t filling_ = 0;
+  Bytes table_;        // the writer's while it runs
+  SideThread writer_;  // the last member, so that it ends before what it uses
 };
+
+// The whole file is read back and hashed while the disk takes it in.
+Result<Hash256> SyncAndHashBack(OutputFile* file, uint64_t size) {
+  Hash256 hash{};
+  SideThread hasher;
+  SLM_TRY(hasher.Start([&hash, file, size]() -> Status {
+    SLM_ASSIGN(hash, file->HashBack(size));
+    return {};
+  }));
+  SLM_TRY(file->Sync());
+  SLM_TRY(hasher.Wait());
+  return hash;
+}
 
 Status StreamBlob(const BlobSpec& spec, BlobEntry* entry, DataStream* stream,
                   const std::function<void(uint64_t)>& on_progress) {
@@ -118,7 +150,8 @@ Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpe
   std::copy(stream.table().begin(), stream.table().end(),
             front.begin() + static_cast<ptrdiff_t>(header->table_offset));
   SLM_TRY(file->WriteAt(0, front));
-  SLM_ASSIGN(result.file_sha256, file->HashBack(header->file_size));
+  SLM_ASSIGN(result.file_sha256, SyncAndHashBack(file.get(), header->file_size));
+  if (spec.before_publish) SLM_TRY(spec.before_publish());
   SLM_TRY(file->Publish());
   result.root = ArtifactRoot(header_bytes);
   result.file_size = header->file_size;

@@ -153,6 +153,7 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::WriteAt(uint64_t offset, ByteSpan bytes) {
+  synced_ = false;
   while (!bytes.empty()) {
     const ssize_t written = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
@@ -197,8 +198,15 @@ Status OutputFile::Publish() {
   return {};
 }
 
-Status OutputFile::PublishByRename() {
+Status OutputFile::Sync() {
+  if (through_ || synced_) return {};  // staged bytes are not kept
   if (fsync(file_) != 0) return SystemFault(name_, "cannot write the file to disk");
+  synced_ = true;
+  return {};
+}
+
+Status OutputFile::PublishByRename() {
+  SLM_TRY(Sync());
   if (rename(temporary_.c_str(), target_.c_str()) != 0)
     return SystemFault(name_, "cannot put the file in place");
   published_ = true;  // under its name from here on, whatever the folder's fsync says

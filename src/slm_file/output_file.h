@@ -38,7 +38,9 @@ class OutputFile {
   [[nodiscard]] Result<Hash256> HashBack(uint64_t size) const;
   // Asks the system to begin writing back, so that the fsync of Publish is short.
   void StartWriteback(uint64_t offset, uint64_t size) const;
-  // Makes the file visible. Once, at the end.
+  // Makes the bytes durable, where the target takes a file and nothing was written since the last Sync.
+  [[nodiscard]] Status Sync();
+  // Syncs, and makes the file visible. Once, at the end.
   [[nodiscard]] Status Publish();
 
  private:
@@ -51,6 +53,7 @@ class OutputFile {
   std::string temporary_;  // empty where the staged bytes have no name
   bool through_ = false;   // target_ is a FIFO or character device
   bool published_ = false;
+  bool synced_ = false;  // nothing was written since
   int file_ = -1;
   uint64_t appended_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codec/sha256.h"
+#include "codec/sha256_beside.h"
 #include "store/layout.h"
 #include "store/log.h"
 #include "store/vfs.h"
@@ -48,7 +49,7 @@ struct Store::BlobWriter::State {
   Store::Impl* store = nullptr;
   std::unique_ptr<store::WriteFile> file;
   std::string staging_path;  // empty once published
-  Sha256 hash;
+  Sha256Beside hash;         // beside the writes
   uint64_t n_bytes = 0;
   bool failed = false;
 };
@@ -150,12 +151,12 @@ Store::BlobWriter::~BlobWriter() {
 Status Store::BlobWriter::Append(ByteSpan bytes) {
   if (state_->failed)
     return Fail(MakeError(ErrorCode::kIo, "an earlier write failed").In(state_->staging_path));
+  state_->hash.Update(bytes);
   const Status written = store::WriteAll(*state_->file, bytes);
   if (!written.has_value()) {
     state_->failed = true;
     return written;
   }
-  state_->hash.Update(bytes);
   state_->n_bytes += bytes.size();
   return {};
 }
