@@ -18,6 +18,7 @@
 #include "model/effective_config.h"
 #include "model/llama.h"
 #include "slm_file/artifact.h"
+#include "slm_file/output_file.h"
 
 namespace slm::convert {
 
@@ -66,6 +67,8 @@ struct ConvertResult {
 // TPL-*, NONFINITE, and those of writing; `file` is the source's path, `field` the key or tensor.
 [[nodiscard]] Result<ConvertResult> Convert(const Source& source, const Options& options,
                                             const std::string& out_path);
+// Into a file that the caller made and nothing was written to.
+[[nodiscard]] Result<ConvertResult> Convert(const Source& source, const Options& options, OutputFile* out);
 
 }  // namespace slm::convert
 

@@ -9,7 +9,6 @@
 #include "base/side_thread.h"
 #include "codec/sha256.h"
 #include "slm_file/file_header.h"
-#include "slm_file/output_file.h"
 
 namespace slm {
 namespace {
@@ -111,6 +110,11 @@ Status StreamBlob(const BlobSpec& spec, BlobEntry* entry, DataStream* stream,
 }  // namespace
 
 Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpec& spec) {
+  SLM_ASSIGN(const std::unique_ptr<OutputFile> file, OutputFile::Create(path));
+  return WriteArtifact(file.get(), spec);
+}
+
+Result<WrittenArtifact> WriteArtifact(OutputFile* file, const ArtifactSpec& spec) {
   WrittenArtifact result;
   uint64_t end = 0;
   for (const BlobSpec& blob : spec.blobs) {
@@ -123,11 +127,10 @@ Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpe
   const uint64_t manifest_size = cbor::Encode(spec.manifest(result.blobs)).size();
   std::optional<FileHeader> header = PlaceRegions(manifest_size, end);
   if (!header) {
-    return Fail(
-        MakeError(ErrorCode::kLimit, "manifest above 16 MiB, or data region empty or too large").In(path));
+    return Fail(MakeError(ErrorCode::kLimit, "manifest above 16 MiB, or data region empty or too large")
+                    .In(file->name()));
   }
-  SLM_ASSIGN(const std::unique_ptr<OutputFile> file, OutputFile::Create(path));
-  DataStream stream(file.get(), header->data_offset);
+  DataStream stream(file, header->data_offset);
   const std::function<void(uint64_t)> on_progress = [&](uint64_t done) {
     if (spec.on_progress) spec.on_progress(done, end);
   };
@@ -150,7 +153,7 @@ Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpe
   std::copy(stream.table().begin(), stream.table().end(),
             front.begin() + static_cast<ptrdiff_t>(header->table_offset));
   SLM_TRY(file->WriteAt(0, front));
-  SLM_ASSIGN(result.file_sha256, SyncAndHashBack(file.get(), header->file_size));
+  SLM_ASSIGN(result.file_sha256, SyncAndHashBack(file, header->file_size));
   if (spec.before_publish) SLM_TRY(spec.before_publish());
   SLM_TRY(file->Publish());
   result.root = ArtifactRoot(header_bytes);

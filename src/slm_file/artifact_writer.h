@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "codec/cbor.h"
 #include "slm_file/artifact.h"
+#include "slm_file/output_file.h"
 
 namespace slm {
 
@@ -51,6 +52,8 @@ struct WrittenArtifact {
 // Errors: IO, DISK-FULL, LIMIT (manifest above 16 MiB), and those of the blobs' writers. On an error
 // no file of this name is made or changed.
 [[nodiscard]] Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpec& spec);
+// Into a file that the caller made and nothing was written to.
+[[nodiscard]] Result<WrittenArtifact> WriteArtifact(OutputFile* file, const ArtifactSpec& spec);
 
 }  // namespace slm
 

@@ -147,6 +147,17 @@ Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) 
   return out;
 }
 
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateUnnamed(const std::string& folder) {
+  std::unique_ptr<OutputFile> out(new OutputFile());
+  out->name_ = folder;
+  out->unnamed_ = true;
+  std::string made;
+  out->file_ = CreateHeld(folder + "/slm-" + std::string(kTemplateTail), &made);
+  if (out->file_ < 0) return SystemFault(folder, "cannot create a file");
+  unlink(made.c_str());
+  return out;
+}
+
 OutputFile::~OutputFile() {
   if (file_ >= 0) close(file_);
   if (!published_ && !temporary_.empty()) unlink(temporary_.c_str());
@@ -193,13 +204,13 @@ void OutputFile::StartWriteback(uint64_t offset, uint64_t size) const {
 }
 
 Status OutputFile::Publish() {
-  SLM_TRY(through_ ? CopyThrough() : PublishByRename());
+  if (!unnamed_) SLM_TRY(through_ ? CopyThrough() : PublishByRename());
   published_ = true;
   return {};
 }
 
 Status OutputFile::Sync() {
-  if (through_ || synced_) return {};  // staged bytes are not kept
+  if (through_ || unnamed_ || synced_) return {};  // staged bytes are not kept
   if (fsync(file_) != 0) return SystemFault(name_, "cannot write the file to disk");
   synced_ = true;
   return {};

@@ -370,8 +370,9 @@ Status Store::AppendLog(std::string_view kind, std::span<const Hash256> nodes) {
     return Fail(ErrorCode::kSchemaValue, "a record needs a kind of its own");
   SLM_TRY(impl_->CheckReferences(nodes));
   const std::vector<Hash256> named = impl_->WithPendingRoots(nodes);
-  SLM_TRY(impl_->PublishPending());
+  // Before the nodes are staged: fsck removes what nobody holds in staging under the same lock.
   SLM_ASSIGN(const auto lock, impl_->vfs.Lock(impl_->layout.Lock()));
+  SLM_TRY(impl_->PublishPending());
   SLM_TRY(impl_->Refresh());
   SLM_TRY(store::RecoverTail(impl_->vfs, impl_->layout, &impl_->publisher, &impl_->log));
   SLM_TRY(store::AppendRecord(impl_->vfs, impl_->layout, &impl_->publisher, &impl_->log, kind, named));

@@ -181,10 +181,14 @@ class Posix : public Vfs {
         Retry([&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
     if (fd < 0 && errno == EEXIST) return nullptr;
     if (fd < 0) return Fail(WriteError("create", path, errno));
-    // Marks the file as in use, see IsInUse. Where the file system has no locks, repair could
-    // take a live file away; its writer then fails at Publish and publishes nothing.
-    static_cast<void>(flock(fd, LOCK_EX | LOCK_NB));
-    return std::make_unique<PosixWriteFile>(fd, path);
+    auto file = std::make_unique<PosixWriteFile>(fd, path);
+    // Marks the file as in use, see IsInUse. Waits for whoever looks at it just now. Where the file system
+    // has no locks, repair could take a live file away; its writer then fails at Publish and publishes
+    // nothing.
+    static_cast<void>(Retry([&] { return flock(fd, LOCK_EX); }));
+    struct stat status;
+    if (fstat(fd, &status) == 0 && status.st_nlink == 0) return nullptr;  // removed before it was held
+    return file;
   }
 
   Result<std::unique_ptr<WriteFile>> OpenAppend(const std::string& path) override {
@@ -202,6 +206,18 @@ class Posix : public Vfs {
       return Fail(SystemError("open", path, errno));
     }
     return flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+  }
+
+  Result<bool> RemoveUnlessInUse(const std::string& path) override {
+    const Descriptor fd(
+        Retry([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
+    if (fd.get() < 0) {
+      if (errno == ENOENT) return true;
+      return Fail(SystemError("open", path, errno));
+    }
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+    SLM_TRY(Remove(path));  // still locked
+    return true;
   }
 
   Status MakeDirectory(const std::string& path) override {
