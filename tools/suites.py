@@ -156,9 +156,19 @@ def chat_goldens(context: Context) -> None:
     context.python("tests/chat/goldens_test.py", str(context.slm))
 
 
+def chain_of_demo(context: Context) -> list[str]:
+    """What acquire, convert and promote need of slm-demo, as options."""
+    vectors = context.root / "vectors" / "slm-demo"
+    evidence = [part for mode in ("reference", "source", "truth")
+                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
+    return ["--slm", str(context.slm), "--source", str(context.models["slm-demo"]), "--cases", str(vectors / "cases.jsonl"),
+            *evidence, "--policy", str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json")]
+
+
 def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
     context.python("tests/cli/bad_input_test.py", "--slm", str(context.slm))
+    context.python("tests/cli/disk_full_test.py", *chain_of_demo(context))
 
 
 def demo(context: Context) -> None:
@@ -211,12 +221,7 @@ def promote(context: Context) -> None:
 
 
 def kill(context: Context, kills: int = 8) -> None:
-    vectors = context.root / "vectors" / "slm-demo"
-    evidence = [part for mode in ("reference", "source", "truth")
-                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
-    context.python("tests/kill/kill_test.py", "--slm", str(context.slm), "--source", str(context.models["slm-demo"]),
-                   "--cases", str(vectors / "cases.jsonl"), *evidence, "--policy",
-                   str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--kills", str(kills))
+    context.python("tests/kill/kill_test.py", *chain_of_demo(context), "--kills", str(kills))
 
 
 def long_kill(context: Context) -> None:

@@ -81,8 +81,19 @@ class Converter {
   Converter(const Source& source, const Options& options)
       : source_(source), options_(options), tree_(source), profile_(FamilyProfile::Llama()) {}
 
-  Result<ConvertResult> Run(const std::string& out_path) {
+  using Writer = std::function<Result<WrittenArtifact>(const ArtifactSpec&)>;
+
+  Result<ConvertResult> Run(const Writer& write) {
+    Result<ConvertResult> result = Write(write);
+    // Whatever went wrong, it went wrong over other bytes than those that were acquired.
+    if (!result) SLM_TRY(tree_.FinishChecks());
+    return result;
+  }
+
+ private:
+  Result<ConvertResult> Write(const Writer& write) {
     SLM_ASSIGN(weights_, LoadWeights(&tree_, source_.weights));
+    SLM_TRY(tree_.StartChecks());
     SLM_TRY(ReadConfig());
     SLM_ASSIGN(ledger_, BuildLedger(config_.config, tree_, weights_));
     SLM_TRY(ReadTexts());
@@ -101,11 +112,11 @@ class Converter {
     spec.manifest = [this](std::span<const BlobEntry> blobs) {
       return BuildManifest(source_, tree_, profile_, config_, ledger_, blobs);
     };
-    SLM_ASSIGN(WrittenArtifact written, WriteArtifact(out_path, spec));
+    spec.before_publish = [this] { return tree_.FinishChecks(); };
+    SLM_ASSIGN(WrittenArtifact written, write(spec));
     return Finish(std::move(written));
   }
 
- private:
   Status ReadConfig() {
     SLM_ASSIGN(const json::Document config, ParseJsonFile(&tree_, kConfigFile));
     std::optional<json::Document> generation;
@@ -237,7 +248,13 @@ class Converter {
 }  // namespace
 
 Result<ConvertResult> Convert(const Source& source, const Options& options, const std::string& out_path) {
-  return Converter(source, options).Run(out_path);
+  return Converter(source, options).Run([&](const ArtifactSpec& spec) {
+    return WriteArtifact(out_path, spec);
+  });
+}
+
+Result<ConvertResult> Convert(const Source& source, const Options& options, OutputFile* out) {
+  return Converter(source, options).Run([&](const ArtifactSpec& spec) { return WriteArtifact(out, spec); });
 }
 
 }  // namespace slm::convert
