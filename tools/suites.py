@@ -79,7 +79,8 @@ class Context:
             done = subprocess.run(command, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                   env=dict(os.environ, **(env or {})), check=False)
         if done.returncode != 0:
-            raise Failed(f"exit {done.returncode}: {' '.join(command)}")
+            line = " ".join(command)
+            raise Failed(f"exit {done.returncode}: {line if len(line) < 400 else line[:400] + ' ...'}")
 
     def python(self, script: str, *arguments: str) -> None:
         self.run([sys.executable, str(self.root / script), *arguments])
@@ -343,7 +344,7 @@ def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, obje
     if fault is not None:
         said += f"  {fault}\n  ---- the end of {context.log.relative_to(context.root)} ----\n"
         lines = text.splitlines()
-        said += "".join(f"  {line}\n" for line in lines[-60:])
+        said += "".join(f"  {line[:400]}\n" for line in lines[-60:])
         errors = [line for line in lines[:-60] if " error: " in line]
         said += "".join(f"  earlier: {line}\n" for line in errors[:20])
     print(said, end="", flush=True)
