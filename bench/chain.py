@@ -168,7 +168,7 @@ def convert(scratch: pathlib.Path) -> bool:
     """Acquire plus convert against writing the same bytes twice with cp and sync, interleaved."""
     weights = SMOLLM2 / "model.safetensors"
     ratios = []
-    for round_ in range(3):
+    for round_ in range(5):
         copies = sync_copy(weights, scratch / "copy-1") + sync_copy(weights, scratch / "copy-2")
         store, out = scratch / f"convert-{round_}.store", scratch / f"convert-{round_}.slm"
         started = time.perf_counter()

@@ -1,7 +1,7 @@
 // One source file into the store in a single read: hashed, written to staging, and, for
 // safetensors, validated before the store may publish it (ACQ-04, ACQ-05, ACQ-06, ST-020, ST-021).
-// Memory: blocks of 1 MiB, one read and a few that wait to be hashed by a thread beside this one, the header
-// of a safetensors file, and the text of small files.
+// Memory: blocks of 1 MiB, one read and a few that wait to be hashed by a thread beside this one; the header
+// of a safetensors file; the text of small files.
 #ifndef SLM_ACQUIRE_FILE_STREAM_H_
 #define SLM_ACQUIRE_FILE_STREAM_H_
 
