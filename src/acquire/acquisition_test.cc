@@ -1,5 +1,5 @@
-// Directories into a store, and every refusal by its code; the tests name what they show. What needs a hub or a
-// release (a name that is resolved, drift, export) has no directory to show it on.
+// Directories into a store, and every refusal by its code; the tests name what they show. What needs a hub or
+// a release (a name that is resolved, drift, export) has no directory to show it on.
 #include "acquire/acquisition.h"
 
 #include <gtest/gtest.h>
