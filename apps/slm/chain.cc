@@ -303,6 +303,14 @@ evidence::ObjectSource SourceOver(const Store& store) {
           .blob = [&store](const Hash256& id) { return store.ReadBlob(id, kMaxArtifactBytes); }};
 }
 
+evidence::SourceJudge JudgeOver(const Store& store) {
+  return [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+    auto fault = acquire::JudgeAgain(store, acquisition);
+    if (!fault) return std::nullopt;
+    return evidence::SourceFault{std::move(fault->part), std::move(fault->error)};
+  };
+}
+
 evidence::ObjectSink SinkOver(Store& store) {
   return {.put_node = [&store](const Node& node) { return store.PutNode(node); },
           .put_blob = [&store](ByteSpan bytes) { return store.PutBlob(bytes); }};
@@ -471,9 +479,12 @@ Result<std::vector<RerunStep>> Rerun(const Store& store, const Hash256& receipt,
         {evidence::TextOf(decision, "choice"), ToHex(evidence::HashOf(decision, "statement"))});
   }
   SLM_ASSIGN(const auto file, OutputFile::CreateUnnamed(work_directory));
-  SLM_TRY(convert::Convert(SourceOf(acquisition, store), options, file.get()));
+  SLM_ASSIGN(const convert::ConvertResult again,
+             convert::Convert(SourceOf(acquisition, store), options, file.get()));
   SLM_ASSIGN(const Hash256 converted, HashFile(file->ReadPath()));
   steps.push_back({"convert", evidence::HashOf(artifact_node, "file_sha256"), converted});
+  // The artifact's node stands over configuration, ledger, family profile, tokenizer and template.
+  steps.push_back({"convert nodes", *promotion.Child("artifact"), again.artifact_node});
 
   // Tokenize, render and run: all of them enter the observations.
   SLM_ASSIGN(auto artifact, Artifact::OpenFile(file->ReadPath(), Verify::kAllChunks));

@@ -4,6 +4,7 @@
 
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
+#include "base/escape.h"
 #include "base/utf8.h"
 #include "chat/analysis.h"
 #include "chat/isolated.h"
@@ -205,14 +206,14 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
                     const Explanation& explanation) {
   std::string text;
   for (const chat::Span& span : rendered.spans) {
-    std::string owner = span.owner;
+    std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";
   }
   text += "\nBOS: " + rendered.ownership.bos + "   EOS: " + rendered.ownership.eos +
           "   separators: " + rendered.ownership.turn_separator +
           "   generation prefix: " + rendered.ownership.generation_prefix + "\ninputs:";
-  for (const chat::InputSpec& input : program.inputs) text += " " + input.name;
+  for (const chat::InputSpec& input : program.inputs) text += " " + EscapeLine(input.name);
   text += "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     text += "content decides: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +

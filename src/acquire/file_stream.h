@@ -40,6 +40,13 @@ struct StreamedFile {
                                               const TreeEntry& entry, const Profile& profile,
                                               const std::function<void(uint64_t)>& on_bytes);
 
+// The same facts of a file that is in the store already, for judging an acquisition again; `blob` and `size`
+// are what the node says, and the bytes are held against them. Errors: FSCK-HASH, and those of StreamFile
+// that concern bytes.
+[[nodiscard]] Result<StreamedFile> StreamStored(const Store& store, const std::string& path,
+                                                const std::string& kind, const Hash256& blob, uint64_t size,
+                                                const Profile& profile);
+
 }  // namespace slm::acquire
 
 #endif  // SLM_ACQUIRE_FILE_STREAM_H_

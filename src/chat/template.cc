@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "chat/builtins.h"
 #include "chat/compiler.h"
 #include "chat/interpreter.h"
 #include "chat/number.h"
@@ -228,6 +229,11 @@ Result<Template> Template::Load(ByteSpan ir) {
 }
 
 Result<Rendered> Template::Render(const json::Value& context, const RenderOptions& options) const {
+  // Refused whether or not the template asks for the date: a caller's mistake is no matter of the template.
+  if (!options.clock.empty() && !IsCivilTime(options.clock)) {
+    return Fail(MakeError(ErrorCode::kTplInput, "the clock is no civil time like 2026-11-30T12:00:00")
+                    .Field("clock"));
+  }
   Runtime runtime(program().budgets);
   ContextLoader loader(runtime.heap());
   SLM_ASSIGN(Input input, BuildInput(runtime.heap(), loader, context, options));

@@ -1,4 +1,4 @@
-// The converter: one pinned source in, one .slm artifact out (MAP-01 to MAP-04).
+// The converter: one pinned source in, one .slm artifact out (MAP-01, MAP-02, MAP-03, MAP-04).
 //
 // Every source tensor is accounted for in a ledger: stored, an alias, or omitted for a stated reason.
 // Weights keep their dtype; matrices are laid out in rows16. Memory stays flat: weights are mapped

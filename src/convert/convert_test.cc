@@ -1,5 +1,5 @@
 // Conversion end to end on small sources: same bytes twice, ledger complete, every dtype, shards, ties
-// (MAP-01 to MAP-03), and the independent inspector on the same files.
+// (MAP-01, MAP-02, MAP-03), and the independent inspector on the same files.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>

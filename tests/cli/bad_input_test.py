@@ -282,10 +282,14 @@ class Rows(unittest.TestCase):
         for key, limit in (("atol", 1e-12), ("rtol", 0)):
             logits[key] = limit
             logits[f"{key}_basis"] = {"permitted": limit, "oracle_variation": 0, "observed": 0, "factor": 0}
+        mutate = ("mutate", ROOT / "models" / "slm-demo", "--cases", vectors / "cases.jsonl", "--policy",
+                  self.work / "policy.json", "--evidence", vectors / "reference.golden", "--only", "noop-artifact")
+        # Under the name and version of the one that ships it is no policy at all (TOL-03).
         (self.work / "policy.json").write_text(json.dumps(policy))
-        self.refused(1, "CLAIM-FAILED", "mutate", ROOT / "models" / "slm-demo", "--cases", vectors / "cases.jsonl",
-                     "--policy", self.work / "policy.json", "--evidence", vectors / "reference.golden", "--only",
-                     "noop-artifact")
+        self.refused(3, "GRAPH-POLICY", *mutate)
+        policy["name"] = "no-room"
+        (self.work / "policy.json").write_text(json.dumps(policy))
+        self.refused(1, "CLAIM-FAILED", *mutate)
 
 
 def main() -> None:
