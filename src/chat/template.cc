@@ -255,7 +255,7 @@ Result<Rendered> Template::Render(const json::Value& context, const RenderOption
     // A template that never reads it writes nothing for it.
     const auto& inputs = program().inputs;
     if (std::none_of(inputs.begin(), inputs.end(),
-                     [](const auto& input) { return input.name == "add_generation_prompt"; }))
+                     [](const auto& one) { return one.name == "add_generation_prompt"; }))
       break;
     value = Value::Bool(false);
     Runtime again(program().budgets);
