@@ -110,7 +110,7 @@ bool IsExample(const Fence& fence) {
 
 // Where two templates part, for a person.
 std::string Difference(std::string_view first, std::string_view second) {
-  const auto [a, b] = std::mismatch(first.begin(), first.end(), second.begin(), second.end());
+  const auto a = std::mismatch(first.begin(), first.end(), second.begin(), second.end()).first;
   const size_t at = static_cast<size_t>(a - first.begin());
   const auto line = 1 + std::count(first.begin(), a, '\n');
   const auto around = [at](std::string_view text) {
@@ -120,7 +120,6 @@ std::string Difference(std::string_view first, std::string_view second) {
     while (end < text.size() && (static_cast<uint8_t>(text[end]) & 0xC0U) == 0x80U) ++end;
     return "|" + EscapeForDisplay(text.substr(begin, end - begin)) + "|";
   };
-  (void)b;
   return "; they part at byte " + std::to_string(at) + " (line " + std::to_string(line) +
          "): " + around(first) + " and " + around(second);
 }

@@ -43,24 +43,21 @@ Result<DataPrompt> EncodeAsData(const tokenizer::Tokenizer& tokenizer, const cha
   for (size_t i = 0; i < prompt.parts.size(); ++i) {
     Part& part = prompt.parts[i];
     const std::string_view text = std::string_view(rendered.text).substr(part.begin, part.end - part.begin);
+    tokenizer::Trace as_text;
     SLM_ASSIGN(const tokenizer::Encoding encoding,
-               tokenizer.Encode(text, part.is_template ? plain : as_data));
+               part.is_template ? tokenizer.Encode(text, plain) : tokenizer.Encode(text, as_data, &as_text));
     part.first = prompt.ids.size();
     part.count = encoding.ids.size();
     prompt.ids.insert(prompt.ids.end(), encoding.ids.begin(), encoding.ids.end());
     std::vector<uint32_t> expected = encoding.ids;
     if (!part.is_template) {
-      SLM_ASSIGN(const tokenizer::Encoding marked, tokenizer.Encode(text, plain));
+      tokenizer::Trace as_markers;
+      SLM_ASSIGN(const tokenizer::Encoding marked, tokenizer.Encode(text, plain, &as_markers));
       if (marked.ids != encoding.ids) {
         // What is a marker to the reference is no fault of a seam.
         expected = marked.ids;
-        tokenizer::Trace trace;
-        SLM_ASSIGN(const tokenizer::Encoding traced, tokenizer.Encode(text, plain, &trace));
-        (void)traced;
-        tokenizer::Trace bare;
-        SLM_ASSIGN(const tokenizer::Encoding without, tokenizer.Encode(text, as_data, &bare));
-        (void)without;
-        prompt.n_markers_in_content += trace.cuts.size() - std::min(trace.cuts.size(), bare.cuts.size());
+        prompt.n_markers_in_content +=
+            as_markers.cuts.size() - std::min(as_markers.cuts.size(), as_text.cuts.size());
       }
     }
     bool clean = true;
