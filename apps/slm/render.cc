@@ -87,6 +87,7 @@ Status RenderRecord(const TemplateModel& model, const json::Value& record, json:
     WriteError(compiled.error(), out, PlaceIn(source, compiled.error(), "convert"));
     return {};
   }
+  if (!input.source) SLM_TRY(model.CheckContext(input.context));
   const auto rendered =
       compiled->Render(input.context, chat::RenderOptions{model.special_tokens, input.clock});
   if (!rendered) {
@@ -135,6 +136,8 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
   const std::string name = args.context == "-" ? "standard input" : args.context;
   const auto document = json::Parse(*std::move(text));
   if (!document) return std::unexpected(RenderFault{Error(document.error()).In(name), {}});
+  if (const Status allowed = model.CheckContext(document->root()); !allowed)
+    return std::unexpected(RenderFault{Error(allowed.error()).In(model.name), {}});
   const auto rendered = compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, ""});
   if (!rendered) {
     return std::unexpected(

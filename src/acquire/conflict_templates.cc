@@ -64,35 +64,35 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
   for (const TemplateSource& source : found) {
     if (std::find(names.begin(), names.end(), source.name) == names.end()) names.push_back(source.name);
   }
-  for (const std::string& name : names) {
-    const TemplateSource* first = nullptr;
-    Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-    for (const TemplateSource& source : found) {
-      if (source.name != name) continue;
-      if (first == nullptr) {
-        first = &source;
-      } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
-        flags->push_back("chat template " + EscapeForDisplay(name) + ": " +
-                         EscapeForDisplay(source.where.Ref()) + " repeats " +
-                         EscapeForDisplay(first->where.Ref()));
-      } else {
-        conflict.declarations.push_back(source.where);
-      }
-    }
-    if (conflict.declarations.empty()) continue;
-    conflict.declarations.push_back(first->where);
-    conflict.message =
-        "the chat template " + EscapeForDisplay(name) +
-        " stands in several places and differs: " + EscapeForDisplay(conflict.declarations[0].Ref()) +
-        " and " + EscapeForDisplay(first->where.Ref());
+  const bool only_default = names.empty() || (names.size() == 1 && names[0] == kDefaultName);
+  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true, ""};
+  if (!only_default) {
+    // The pinned source picks one by name at each call; an artifact carries one template.
+    for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    conflict.message = names.size() == 1
+                           ? "the only chat template is not called default, but " + list
+                           : "there are several chat templates (" + list + "), and an artifact carries one";
     conflicts->push_back(std::move(conflict));
+    return;
   }
-  const bool has_default = std::find(names.begin(), names.end(), kDefaultName) != names.end();
-  if (names.empty() || has_default) return;
-  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-  for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
-  conflict.message = "several chat templates, and none is called default";
-  if (names.size() == 1) conflict.message = "the only chat template is not called default";
+  const TemplateSource* first = nullptr;
+  for (const TemplateSource& source : found) {
+    if (first == nullptr) {
+      first = &source;
+    } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
+      flags->push_back("chat template: " + EscapeForDisplay(source.where.Ref()) + " repeats " +
+                       EscapeForDisplay(first->where.Ref()));
+    } else {
+      conflict.declarations.push_back(source.where);
+    }
+  }
+  if (conflict.declarations.empty()) return;
+  conflict.declarations.push_back(first->where);
+  conflict.message =
+      "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
+      first->where.Ref();
   conflicts->push_back(std::move(conflict));
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "acquire/read_file.h"
-#include "base/utf8.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
 
@@ -153,9 +152,8 @@ Result<Decision> ParseDecision(ByteSpan text, const std::string& display_path) {
 }
 
 Result<Decision> LoadDecision(const std::string& path) {
-  const std::string display = EscapeForDisplay(path);
   SLM_ASSIGN(const Bytes text, ReadSmallFile(path, kMaxStatementBytes));
-  return ParseDecision(text, display);
+  return ParseDecision(text, path);
 }
 
 Node DecisionNode(const Decision& decision, std::vector<Edge> extra_edges) {

@@ -26,7 +26,7 @@ struct Decision {
   cbor::Value choice;               // null if the file has none
   Bytes statement;                  // the file, byte for byte
   Hash256 statement_hash{};
-  std::string path;  // display form of where it came from; never part of an identity
+  std::string path;  // where it came from; never part of an identity
 
   [[nodiscard]] bool AppliesTo(const Hash256& hash) const;
   // The choice where it is a text, else empty.
