@@ -79,7 +79,8 @@ class Context:
             done = subprocess.run(command, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                   env=dict(os.environ, **(env or {})), check=False)
         if done.returncode != 0:
-            raise Failed(f"exit {done.returncode}: {' '.join(command)}")
+            line = " ".join(command)
+            raise Failed(f"exit {done.returncode}: {line if len(line) < 400 else line[:400] + ' ...'}")
 
     def python(self, script: str, *arguments: str) -> None:
         self.run([sys.executable, str(self.root / script), *arguments])
@@ -156,22 +157,32 @@ def chat_goldens(context: Context) -> None:
     context.python("tests/chat/goldens_test.py", str(context.slm))
 
 
+def chain_of_demo(context: Context) -> list[str]:
+    """What acquire, convert and promote need of slm-demo, as options."""
+    vectors = context.root / "vectors" / "slm-demo"
+    evidence = [part for mode in ("reference", "source", "truth")
+                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
+    return ["--slm", str(context.slm), "--source", str(context.models["slm-demo"]), "--cases", str(vectors / "cases.jsonl"),
+            *evidence, "--policy", str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json")]
+
+
 def cli(context: Context) -> None:
     context.python("tests/cli/cli_test.py", "--slm", str(context.slm))
     context.python("tests/cli/bad_input_test.py", "--slm", str(context.slm))
+    context.python("tests/cli/disk_full_test.py", *chain_of_demo(context))
 
 
 def demo(context: Context) -> None:
     context.python("tests/cli/demo_test.py")
 
 
-def chat_fuzz_for(context: Context, seconds: int, seed: int) -> None:
+def chat_fuzz_for(context: Context, seconds: int, seed: int, each: int = 0) -> None:
     python = context.root / ".venv" / "oracle" / "bin" / "python"
     if not python.exists():
         context.not_run("chat fuzzing: the oracle's environment is absent")
         return
     context.run([str(python), str(context.root / "tests/chat/fuzz_against_reference.py"), "--slm", str(context.slm),
-                 "--seconds", str(seconds), "--seed", str(seed)])
+                 "--seconds", str(seconds), "--seed", str(seed), "--each", str(each)])
 
 
 def chat_fuzz(context: Context) -> None:
@@ -179,7 +190,7 @@ def chat_fuzz(context: Context) -> None:
 
 
 def long_chat_fuzz(context: Context) -> None:
-    chat_fuzz_for(context, 3600, 10_000_000)
+    chat_fuzz_for(context, 3600, 10_000_000, each=1000)
 
 
 def tokenizer_fuzz(context: Context) -> None:
@@ -211,12 +222,7 @@ def promote(context: Context) -> None:
 
 
 def kill(context: Context, kills: int = 8) -> None:
-    vectors = context.root / "vectors" / "slm-demo"
-    evidence = [part for mode in ("reference", "source", "truth")
-                for part in ("--evidence", str(vectors / f"{mode}.golden"))]
-    context.python("tests/kill/kill_test.py", "--slm", str(context.slm), "--source", str(context.models["slm-demo"]),
-                   "--cases", str(vectors / "cases.jsonl"), *evidence, "--policy",
-                   str(context.root / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"), "--kills", str(kills))
+    context.python("tests/kill/kill_test.py", *chain_of_demo(context), "--kills", str(kills))
 
 
 def long_kill(context: Context) -> None:
@@ -338,7 +344,7 @@ def run_suite(context: Context, name: str, suite: Suite) -> tuple[dict[str, obje
     if fault is not None:
         said += f"  {fault}\n  ---- the end of {context.log.relative_to(context.root)} ----\n"
         lines = text.splitlines()
-        said += "".join(f"  {line}\n" for line in lines[-60:])
+        said += "".join(f"  {line[:400]}\n" for line in lines[-60:])
         errors = [line for line in lines[:-60] if " error: " in line]
         said += "".join(f"  earlier: {line}\n" for line in errors[:20])
     print(said, end="", flush=True)

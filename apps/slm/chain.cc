@@ -1,7 +1,5 @@
 #include "apps/slm/chain.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -14,6 +12,7 @@
 #include "evidence/observe.h"
 #include "evidence/receipt.h"
 #include "slm_file/mapped_file.h"
+#include "slm_file/output_file.h"
 #include "tokenizer/difference.h"
 
 namespace slm::app {
@@ -29,23 +28,6 @@ Hash256 HexOrZero(const char* hex) {
   Hash256 hash{};
   if (!HashFromHex(hex, &hash)) hash = Hash256{};
   return hash;
-}
-
-// Removes the file at the end of the scope.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string TemporaryPath(const std::string& directory, std::string_view name) {
-  return directory + "/" + std::string(name) + "." + std::to_string(getpid());
 }
 
 std::string IdsText(const std::vector<uint32_t>& ids) {
@@ -224,10 +206,10 @@ class Chain {
       parts_.decisions.push_back(id);
     }
     options.on_progress = [this](uint64_t done, uint64_t total) { Progress("convert", done, total); };
-    const TemporaryFile file(TemporaryPath(request_.work_directory, "artifact"));
+    SLM_ASSIGN(const auto file, OutputFile::CreateUnnamed(request_.work_directory));
     SLM_ASSIGN(result_.converted,
-               convert::Convert(SourceOf(result_.acquisition, store_), options, file.path()));
-    SLM_ASSIGN(result_.artifact_blob, PutFile(store_, file.path()));
+               convert::Convert(SourceOf(result_.acquisition, store_), options, file.get()));
+    SLM_ASSIGN(result_.artifact_blob, PutFile(store_, file->ReadPath()));
     for (const Bytes& blob : result_.converted.blobs) SLM_TRY(store_.PutBlob(blob));
     for (const Node& node : result_.converted.nodes) SLM_TRY(store_.PutNode(node));
     parts_.artifact_node = result_.converted.artifact_node;
@@ -334,6 +316,14 @@ evidence::ObjectSource SourceOver(const Store& store) {
             return EncodeNode(node);
           },
           .blob = [&store](const Hash256& id) { return store.ReadBlob(id, kMaxArtifactBytes); }};
+}
+
+evidence::SourceJudge JudgeOver(const Store& store) {
+  return [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+    auto fault = acquire::JudgeAgain(store, acquisition);
+    if (!fault) return std::nullopt;
+    return evidence::SourceFault{std::move(fault->part), std::move(fault->error)};
+  };
 }
 
 evidence::ObjectSink SinkOver(Store& store) {
@@ -516,13 +506,16 @@ Result<std::vector<RerunStep>> Rerun(const Store& store, const Hash256& receipt,
     options.policy.documentary_keys.push_back(
         {evidence::TextOf(decision, "choice"), ToHex(evidence::HashOf(decision, "statement"))});
   }
-  const TemporaryFile file(TemporaryPath(work_directory, "rerun"));
-  SLM_TRY(convert::Convert(SourceOf(acquisition, store), options, file.path()));
-  SLM_ASSIGN(const Hash256 converted, HashFile(file.path()));
+  SLM_ASSIGN(const auto file, OutputFile::CreateUnnamed(work_directory));
+  SLM_ASSIGN(const convert::ConvertResult again,
+             convert::Convert(SourceOf(acquisition, store), options, file.get()));
+  SLM_ASSIGN(const Hash256 converted, HashFile(file->ReadPath()));
   steps.push_back({"convert", evidence::HashOf(artifact_node, "file_sha256"), converted});
+  // The artifact's node stands over configuration, ledger, family profile, tokenizer and template.
+  steps.push_back({"convert nodes", *promotion.Child("artifact"), again.artifact_node});
 
   // Tokenize, render and run: all of them enter the observations.
-  SLM_ASSIGN(auto artifact, Artifact::OpenFile(file.path(), Verify::kAllChunks));
+  SLM_ASSIGN(auto artifact, Artifact::OpenFile(file->ReadPath(), Verify::kAllChunks));
   SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(std::move(artifact)));
   SLM_ASSIGN(const Bytes cases_text, evidence::ReadBlob(source, evidence::HashOf(suite, "blob")));
   SLM_ASSIGN(const auto cases, evidence::ParseCases(AsText(cases_text)));

@@ -15,6 +15,7 @@
 #include "convert/convert.h"
 #include "evidence/objects.h"
 #include "evidence/promote.h"
+#include "evidence/verify.h"
 #include "store/store.h"
 
 namespace slm::app {
@@ -25,6 +26,8 @@ inline constexpr uint64_t kMaxArtifactBytes = uint64_t{64} << 30;
 
 // The store outlives what these return.
 [[nodiscard]] evidence::ObjectSource SourceOver(const Store& store);
+// Judges an acquisition of the store again from its files; for evidence::Verify.
+[[nodiscard]] evidence::SourceJudge JudgeOver(const Store& store);
 [[nodiscard]] evidence::ObjectSink SinkOver(Store& store);
 
 // The one visible node whose id begins with these digits. Errors: NOT-FOUND, USAGE if several match.

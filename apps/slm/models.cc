@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "apps/slm/commands.h"
+#include "chat/isolated.h"
 #include "codec/json.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
@@ -210,7 +211,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::str
 }
 
 Result<chat::Template> TemplateModel::Compile() const {
-  return Named(ir.empty() ? chat::Template::Compile(source) : chat::Template::Load(ir), name);
+  return Named(ir.empty() ? chat::CompileIsolated(source) : chat::Template::Load(ir), name);
 }
 
 Status TemplateModel::CheckContext(const json::Value& context) const {

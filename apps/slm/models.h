@@ -34,7 +34,7 @@ struct TemplateModel {
   // (tokenization_utils_base.py, get_chat_template). Error: TPL-AMBIGUOUS where this is another.
   [[nodiscard]] Status CheckContext(const json::Value& context) const;
 
-  // From the IR where there is one, else from the source.
+  // From the IR where there is one, else from the source, in a child process.
   [[nodiscard]] Result<chat::Template> Compile() const;
 };
 

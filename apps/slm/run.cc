@@ -19,12 +19,14 @@ namespace {
 constexpr uint64_t kMaxPromptBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 
+constexpr uint64_t kDefaultNewTokens = 128;  // of the command and of a batch record alike
+
 struct RunArgs {
   std::string artifact;
   std::string prompt = "-";
   std::string kernel = "scalar";
   std::vector<std::string> ids;  // of the option, which is given at most once
-  uint64_t max_new_tokens = 128;
+  uint64_t max_new_tokens = kDefaultNewTokens;
   uint64_t threads = 1;
   bool batch = false;
   bool record = false;
@@ -79,6 +81,7 @@ Result<Request> ParseRequest(const json::Value& record) {
   Request request;
   SLM_ASSIGN(request.spec,
              evidence::ParseCaseInput(record, "", {"sampling", "stop", "stop_ids", "logits", "trace"}));
+  if (!record.Find("max_new_tokens")) request.spec.max_new_tokens = kDefaultNewTokens;
   if (const auto sampling = record.Find("sampling")) {
     SLM_ASSIGN(request.sampling, evidence::ParseSampling(*sampling));
   }

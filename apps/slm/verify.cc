@@ -35,7 +35,8 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
 Status Run(AppContext& context, const VerifyArgs& args) {
   SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
   SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
-  SLM_ASSIGN(evidence::Verification verification, evidence::Verify(SourceOver(*store), receipt));
+  SLM_ASSIGN(evidence::Verification verification,
+             evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
   for (const std::string& name : args.claims) {
     if (verification.Find(name) == nullptr) return Fail(ErrorCode::kUsage, "no claim is called " + name);
   }
@@ -45,6 +46,8 @@ Status Run(AppContext& context, const VerifyArgs& args) {
     auto steps = Rerun(*store, receipt, temporary);
     if (steps.has_value()) {
       AddRerunClaims(*steps, &verification);
+      SLM_ASSIGN(const evidence::RuntimeBuild running, ThisBuild());
+      evidence::ClaimRerunBuild(running, &verification);
     } else {
       const Error& error = steps.error();
       verification.claims.push_back(

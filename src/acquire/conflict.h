@@ -48,6 +48,9 @@ struct SourceView {
   std::optional<json::Value> tokenizer;
   std::optional<json::Value> added_tokens;
   std::optional<json::Value> chat_template_json;
+  std::optional<json::Value> processor_config;
+  std::optional<json::Value> preprocessor_config;
+  const StreamedFile* model_card = nullptr;
   std::vector<const StreamedFile*> templates;  // chat_template.jinja and additional ones
   std::vector<const StreamedFile*> weights;    // that a choice did not set aside
 };

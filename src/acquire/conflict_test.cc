@@ -26,6 +26,8 @@ class ConflictTest : public ::testing::Test {
       if (name == "special_tokens_map.json") view.special_tokens_map = Parse(contents);
       if (name == "added_tokens.json") view.added_tokens = Parse(contents);
       if (name == "chat_template.json") view.chat_template_json = Parse(contents);
+      if (name == "processor_config.json") view.processor_config = Parse(contents);
+      if (name == "preprocessor_config.json") view.preprocessor_config = Parse(contents);
       if (name.ends_with(".jinja")) {
         files_.push_back(std::make_unique<StreamedFile>());
         files_.back()->path = name;
@@ -34,6 +36,10 @@ class ConflictTest : public ::testing::Test {
         view.templates.push_back(files_.back().get());
       }
     }
+    files_.push_back(std::make_unique<StreamedFile>());
+    files_.back()->path = "README.md";
+    files_.back()->text = source.card;
+    view.model_card = files_.back().get();
     const auto header = safetensors::ParseHeader(AsBytes(source.weights), source.weights.size());
     EXPECT_TRUE(header.has_value());
     files_.push_back(std::make_unique<StreamedFile>());
@@ -271,6 +277,44 @@ TEST_F(ConflictTest, Acq12G19Templates) {
   Expect(source, "TPL-AMBIGUOUS", "chat_template",
          {{"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")},
           {"additional_chat_templates/tool_use.jinja", 0}});
+}
+
+// TPL-06: processor configs and the model card speak of the template too.
+TEST_F(ConflictTest, Tpl06ProcessorConfigsAndTheCard) {
+  for (const char* file : {"processor_config.json", "preprocessor_config.json"}) {
+    TestSource source;
+    source.more = {{file, R"({"chat_template":"{{ x }}"})"}};
+    EXPECT_TRUE(Find(source).empty()) << file;
+    source.more = {{file, R"({"chat_template":"{{ z }}"})"}};
+    Expect(source, "TPL-AMBIGUOUS", "chat_template",
+           {{std::string(file) + "#$.chat_template", 17},
+            {"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")}});
+  }
+}
+
+TEST_F(ConflictTest, Tpl06TheCardShowsATemplate) {
+  TestSource source;
+  const std::string config = source.tokenizer_config;
+  source.tokenizer_config =
+      Replaced(config, "\"{{ x }}\"", "\"{% for m in messages %}<|a|>{{ m.content }}{% endfor %}\"");
+  const std::string card(source.card);
+  source.card = card + "\n```jinja\n{% for m in messages %}<|a|>{{ m.content }}{% endfor %}\n```\n";
+  EXPECT_TRUE(Find(source).empty());
+  source.card = card + "\n```jinja\n{% for m in messages %}<|b|>{{ m.content }}{% endfor %}\n```\n";
+  const auto conflicts = Find(source);
+  ASSERT_EQ(conflicts.size(), 1u);
+  EXPECT_EQ(conflicts[0].declarations[0].file, "README.md");
+  EXPECT_EQ(conflicts[0].declarations[0].byte_offset, source.card.find("{% for"));
+  EXPECT_NE(conflicts[0].message.find("they part at byte 25 (line 1)"), std::string::npos)
+      << conflicts[0].message;
+  // An example, as prompts are shown: its markers must be the template's.
+  source.card = card + "\n```\n<|a|>Hello\n```\n```python\nprint('<|b|>')\n```\n";
+  EXPECT_TRUE(Find(source).empty());
+  source.card = card + "\n```\n<|b|>Hello\n```\n";
+  const auto example = Find(source);
+  ASSERT_EQ(example.size(), 1u);
+  EXPECT_EQ(example[0].code, ErrorCode::kTplAmbiguous);
+  EXPECT_EQ(example[0].declarations[0].byte_offset, source.card.find("<|b|>"));
 }
 
 TEST_F(ConflictTest, Acq12AddedTokens) {

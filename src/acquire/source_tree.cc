@@ -63,8 +63,9 @@ class Walker {
         SLM_TRY(AddFile(path, info));
       } else {
         return Refuse(ErrorCode::kAcqKind, path,
-                      "this is " + std::string(KindName(info.st_mode)) +
-                          ", not a file; copy the source with links resolved (cp -rL)");
+                      "this is " + std::string(KindName(info.st_mode)) + ", not a file; " +
+                          (S_ISLNK(info.st_mode) ? "copy the source with links resolved (cp -rL)"
+                                                 : "a source holds files and folders only: leave it out"));
       }
     }
     return {};

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "chat/isolated.h"
 #include "chat/template.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
@@ -110,9 +111,20 @@ class Converter {
   Converter(const Source& source, const Options& options)
       : source_(source), options_(options), tree_(source), profile_(FamilyProfile::Llama()) {}
 
-  Result<ConvertResult> Run(const std::string& out_path) {
+  using Writer = std::function<Result<WrittenArtifact>(const ArtifactSpec&)>;
+
+  Result<ConvertResult> Run(const Writer& write) {
+    Result<ConvertResult> result = Write(write);
+    // Whatever went wrong, it went wrong over other bytes than those that were acquired.
+    if (!result) SLM_TRY(tree_.FinishChecks());
+    return result;
+  }
+
+ private:
+  Result<ConvertResult> Write(const Writer& write) {
     SLM_ASSIGN(weights_, LoadWeights(&tree_, source_.weights));
     SLM_TRY(ApplyChoices());
+    SLM_TRY(tree_.StartChecks());
     SLM_TRY(ReadConfig());
     SLM_ASSIGN(ledger_, BuildLedger(config_.config, tree_, weights_, policy_.tied.value_or(false)));
     SLM_TRY(ReadTexts());
@@ -131,11 +143,11 @@ class Converter {
     spec.manifest = [this](std::span<const BlobEntry> blobs) {
       return BuildManifest(source_, tree_, profile_, config_, ledger_, blobs);
     };
-    SLM_ASSIGN(WrittenArtifact written, WriteArtifact(out_path, spec));
+    spec.before_publish = [this] { return tree_.FinishChecks(); };
+    SLM_ASSIGN(WrittenArtifact written, write(spec));
     return Finish(std::move(written));
   }
 
- private:
   Status ReadConfig() {
     SLM_ASSIGN(const json::Document config, ParseJsonFile(&tree_, kConfigFile));
     std::optional<json::Document> generation;
@@ -301,7 +313,7 @@ class Converter {
                                             "carried: " + carried->name + " (" + carried->ref + ")",
                                             "left out: " + one.ref});
     }
-    Result<chat::Template> compiled = chat::Template::Compile(carried->text);
+    Result<chat::Template> compiled = chat::CompileIsolated(carried->text);
     if (!compiled) return Fail(std::move(compiled).error().In(carried->file));
     texts_.push_back({"template-source", Bytes(carried->text.begin(), carried->text.end())});
     texts_.push_back({"template-ir", compiled->Serialize()});
@@ -362,7 +374,13 @@ class Converter {
 }  // namespace
 
 Result<ConvertResult> Convert(const Source& source, const Options& options, const std::string& out_path) {
-  return Converter(source, options).Run(out_path);
+  return Converter(source, options).Run([&](const ArtifactSpec& spec) {
+    return WriteArtifact(out_path, spec);
+  });
+}
+
+Result<ConvertResult> Convert(const Source& source, const Options& options, OutputFile* out) {
+  return Converter(source, options).Run([&](const ArtifactSpec& spec) { return WriteArtifact(out, spec); });
 }
 
 }  // namespace slm::convert

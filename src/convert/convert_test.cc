@@ -1,5 +1,5 @@
 // Conversion end to end on small sources: same bytes twice, ledger complete, every dtype, shards, ties
-// (MAP-01 to MAP-03), and the independent inspector on the same files.
+// (MAP-01, MAP-02, MAP-03), and the independent inspector on the same files.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -568,6 +568,35 @@ TEST(Convert, Acq14StoredBytesAreHashedAgain) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, ErrorCode::kFsckHash);
   EXPECT_EQ(result.error().field, "config.json");
+}
+
+// The weights are hashed beside the conversion: whatever it makes of changed bytes, the hash is what is
+// reported, and no file appears.
+TEST(Convert, Acq14ChangedWeightsAreRefusedWhateverTheyHold) {
+  const test::TinySource tiny;
+  const std::string weights = "model.safetensors";
+  const auto files = tiny.Files();
+  const Source acquired = SourceFromFiles(files);
+  std::map<std::string, std::string> changed_files;
+  changed_files["a finite value"] = files.at(weights);
+  changed_files["a finite value"].back() ^= 1;
+  changed_files["a NaN"] = files.at(weights);
+  changed_files["a NaN"].replace(files.at(weights).size() - 4, 4, "\x00\x00\xc0\x7f", 4);
+  changed_files["no header"] = std::string(files.at(weights).size(), 'x');
+  changed_files["a shorter file"] = files.at(weights).substr(0, files.at(weights).size() - 1);
+  for (const auto& [what, contents] : changed_files) {
+    SCOPED_TRACE(what);
+    auto stored = files;
+    stored[weights] = contents;
+    Source source = SourceFromFiles(stored);
+    source.files = acquired.files;
+    const std::string directory = test::FreshDirectory("convert-weights-hash");
+    const auto result = Convert(source, {}, directory + "/a.slm");
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code, ErrorCode::kFsckHash) << result.error().ToString();
+    EXPECT_EQ(result.error().file, weights);
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+  }
 }
 
 }  // namespace
