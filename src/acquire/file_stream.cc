@@ -153,7 +153,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
   const bool keep_text = IsParsedKind(kind);
   if (keep_text && size > profile.limits.max_text_bytes) {
     return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large")
-                    .In(EscapeForDisplay(path)));
+                    .In(path));
   }
   WeightsReader weights(size, profile.safetensors);
   const auto read_all = [&]() -> Status {
@@ -174,7 +174,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
     }
   };
   if (Status status = read_all(); !status.has_value())
-    return Fail(std::move(status).error().In(EscapeForDisplay(path)));
+    return Fail(std::move(status).error().In(path));
   return file;
 }
 
