@@ -159,11 +159,13 @@ class Chain {
 
   Status Acquire() {
     if (!IsDirectory(request_.source)) {
+      SLM_TRY(RefuseAcquisitionStatements(statements_));
       SLM_ASSIGN(const Hash256 id, ResolveNode(store_, request_.source));
       SLM_ASSIGN(result_.acquisition, acquire::LoadAcquisition(store_, id));
     } else {
       acquire::DirectoryRequest directory;
       directory.directory = request_.source;
+      directory.store_directory = request_.store_directory;
       directory.name = request_.name.empty()
                            ? std::filesystem::path(request_.source).lexically_normal().filename().string()
                            : request_.name;
@@ -196,8 +198,7 @@ class Chain {
   }
 
   Status ConvertSource() {
-    convert::Options options;
-    options.policy = PolicyOf(result_.acquisition);
+    convert::Options options = OptionsOf(result_.acquisition);
     SLM_TRY(ApplyConfigFields(statements_.config_fields, result_.acquisition, &options.policy));
     for (const acquire::Decision& decision : statements_.config_fields) {
       SLM_TRY(store_.PutBlob(decision.statement));
@@ -223,10 +224,23 @@ class Chain {
   }
 
   // What AutoTokenizer builds of this source against the published file (L1 has two references).
+  // A statement that nothing asks for is refused, and so is a second one about the same conflict.
+  [[nodiscard]] Status UnneededTokenizer(const std::optional<Hash256>& conflict) const {
+    bool is_settled = false;
+    for (const acquire::Decision& decision : statements_.tokenizer) {
+      if (conflict && decision.AppliesTo(*conflict) && !is_settled) {
+        is_settled = true;
+        continue;
+      }
+      return Fail(UnneededStatement(decision.path));
+    }
+    return {};
+  }
+
   Status SettleTokenizer() {
-    if (evidence_.reference == nullptr || candidate_->tokenizer() == nullptr) return {};
+    if (evidence_.reference == nullptr || candidate_->tokenizer() == nullptr) return UnneededTokenizer({});
     SLM_ASSIGN(const auto found, FindTokenizerConflict(*evidence_.reference, *candidate_->tokenizer()));
-    if (!found) return {};
+    if (!found) return UnneededTokenizer({});
     const acquire::SourceFile* file = result_.acquisition.Find("tokenizer.json");
     if (file == nullptr) return Fail(ErrorCode::kInternal, "a tokenizer without its file");
     std::optional<Hash256> effective;
@@ -236,6 +250,7 @@ class Chain {
     SLM_ASSIGN(const Hash256 conflict, store_.PutNode(TokenizerConflictNode(*found, file->node, effective)));
     for (const acquire::Decision& decision : statements_.tokenizer) {
       if (!decision.AppliesTo(conflict)) continue;
+      SLM_TRY(UnneededTokenizer(conflict));
       if (decision.ChoiceText() != "published") {
         return Fail(MakeError(ErrorCode::kUnsupported,
                               "only \"published\" can be chosen: the artifact holds the published file")
@@ -252,8 +267,8 @@ class Chain {
     return Fail(
         MakeError(ErrorCode::kTokConflict,
                   "AutoTokenizer builds another tokenizer than the published file; shortest input \"" +
-                      EscapeForDisplay(found->text) + "\": published " + found->published_ids +
-                      ", effective " + found->effective_ids +
+                      found->text + "\": published " + found->published_ids + ", effective " +
+                      found->effective_ids +
                       "; decide with --decision (kind tokenizer, choice published, applies_to " +
                       ToHex(conflict) + ")")
             .In("tokenizer.json")
@@ -368,6 +383,7 @@ convert::Source SourceOf(const acquire::Acquisition& acquisition, const Store& s
   source.revision = acquisition.revision;
   source.acquisition = acquisition.id;
   source.spdx = acquisition.spdx;
+  source.weights = acquisition.weights;
   for (const acquire::SourceFile& file : acquisition.files)
     source.files.push_back({file.path, file.size, file.blob});
   source.open = [&store](const convert::SourceFile& file) -> Result<std::unique_ptr<ByteSource>> {
@@ -415,6 +431,21 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
   return statements;
 }
 
+Error UnneededStatement(const std::string& path) {
+  return MakeError(
+             ErrorCode::kDecisionBad,
+             "the statement decides nothing that is open in this run; leave it out, or correct applies_to")
+      .In(path)
+      .Field("applies_to");
+}
+
+Status RefuseAcquisitionStatements(const Statements& statements) {
+  for (const auto* paths : {&statements.license_paths, &statements.accept_conflict_paths}) {
+    if (!paths->empty()) return Fail(UnneededStatement(paths->front()));
+  }
+  return {};
+}
+
 std::vector<std::string> TakeAcquisitionPaths(Statements* statements) {
   std::vector<std::string> paths = statements->license_paths;
   paths.insert(paths.end(), statements->config_field_paths.begin(), statements->config_field_paths.end());
@@ -422,14 +453,12 @@ std::vector<std::string> TakeAcquisitionPaths(Statements* statements) {
   return paths;
 }
 
-ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
-  ConfigPolicy policy;
-  for (const acquire::ConflictChoice& choice : acquisition.choices) {
-    policy.accepted_conflicts.push_back(choice.field);
-    policy.holding.push_back(choice.ref);
-  }
-  policy.documentary_keys = acquisition.documentary_keys;
-  return policy;
+convert::Options OptionsOf(const acquire::Acquisition& acquisition) {
+  convert::Options options;
+  for (const acquire::ConflictChoice& choice : acquisition.choices)
+    options.choices.push_back({choice.code, choice.field, choice.ref, ToHex(choice.conflict)});
+  options.policy.documentary_keys = acquisition.documentary_keys;
+  return options;
 }
 
 Status ApplyConfigFields(const std::vector<acquire::Decision>& decisions,
@@ -470,8 +499,7 @@ Result<std::vector<RerunStep>> Rerun(const Store& store, const Hash256& receipt,
   SLM_ASSIGN(const Node suite, child("case-suite"));
 
   std::vector<RerunStep> steps;
-  convert::Options options;
-  options.policy = PolicyOf(acquisition);
+  convert::Options options = OptionsOf(acquisition);
   for (const Hash256& id : promotion.Children("decision")) {
     SLM_ASSIGN(const Node decision, evidence::ReadNode(source, id));
     if (evidence::TextOf(decision, "kind") != "config-field") continue;

@@ -58,12 +58,17 @@ struct Statements {
 };
 [[nodiscard]] Result<Statements> SortStatements(const std::vector<std::string>& paths);
 
+// DECISION-BAD: a statement that nothing in the run asks for is never taken silently.
+[[nodiscard]] Error UnneededStatement(const std::string& path);
+// An acquisition that is there already asks for no statement about licenses or conflicts.
+[[nodiscard]] Status RefuseAcquisitionStatements(const Statements& statements);
+
 // The statements that the acquisition of a directory takes: of licenses and of fields. Those of fields are
 // decisions of the acquisition then, and leave `statements`.
 [[nodiscard]] std::vector<std::string> TakeAcquisitionPaths(Statements* statements);
 
 // What a person decided at acquisition, as conversion reads it.
-[[nodiscard]] ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition);
+[[nodiscard]] convert::Options OptionsOf(const acquire::Acquisition& acquisition);
 
 // A config-field statement applies to the file whose key it calls documentary: applies_to holds the file's
 // SHA-256, choice is "config.json:some_key". Error: DECISION-BAD.
@@ -76,7 +81,8 @@ struct ChainRequest {
   std::string cases_path, policy_path;
   std::vector<std::string> evidence_paths;
   std::vector<std::string> statement_paths;
-  std::string work_directory;  // for the artifact while it is written
+  std::string store_directory;  // where the store is
+  std::string work_directory;   // for the artifact while it is written
   std::function<void(std::string_view stage, uint64_t done, uint64_t total)> on_progress;  // may be empty
 };
 

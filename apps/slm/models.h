@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "chat/template.h"
+#include "codec/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::app {
@@ -27,6 +28,11 @@ struct TemplateModel {
   std::string source;                                               // Jinja; empty where only the IR is there
   Bytes ir;                                                         // from a .slm
   std::vector<std::pair<std::string, std::string>> special_tokens;  // ("bos_token", "<s>"), ...
+  std::vector<std::string> left_out;  // names of further templates of the source
+
+  // With `tools` the pinned source takes the template named tool_use where there is one
+  // (tokenization_utils_base.py, get_chat_template). Error: TPL-AMBIGUOUS where this is another.
+  [[nodiscard]] Status CheckContext(const json::Value& context) const;
 
   // From the IR where there is one, else from the source, in a child process.
   [[nodiscard]] Result<chat::Template> Compile() const;

@@ -122,6 +122,7 @@ Status RenderRecord(TemplateCache& templates, const json::Value& record, json::W
     WriteError(compiled.error(), out, PlaceIn(source, compiled.error(), "convert"));
     return {};
   }
+  if (!input.source) SLM_TRY(templates.model().CheckContext(input.context));
   chat::SourcePlace fault;
   const auto rendered = compiled->Render(
       input.context, chat::RenderOptions{templates.model().special_tokens, input.clock, &fault});
@@ -249,6 +250,9 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
   const std::string name = args.context == "-" ? "standard input" : args.context;
   const auto document = json::Parse(*std::move(text));
   if (!document) return std::unexpected(RenderFault{Error(document.error()).In(name), {}});
+  if (const Status allowed = model.CheckContext(document->root()); !allowed) {
+    return std::unexpected(RenderFault{Error(allowed.error()).In(model.name), {}});
+  }
   chat::SourcePlace fault;
   const auto rendered =
       compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, "", &fault});

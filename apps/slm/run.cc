@@ -344,7 +344,8 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   std::unique_ptr<Store> store;
   ArtifactNode artifact{};
   if (args.record) {  // what a record needs, before the work
-    SLM_ASSIGN(store, Store::Open(context.store));
+    SLM_ASSIGN(store,
+               Store::Open(context.store, StoreOptions{.create = false}));  // a new one has no artifact
     SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root()));
   }
   const bool stream = !context.json;

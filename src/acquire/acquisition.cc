@@ -33,10 +33,12 @@ Status CheckLabel(std::string_view label, std::string_view field) {
                   .Field(field));
 }
 
+// The declarations that a statement can choose.
 std::string RefList(const Conflict& conflict) {
   std::string text;
   for (const Declaration& declaration : conflict.declarations) {
-    text += (text.empty() ? "" : ", ") + EscapeForDisplay(declaration.Ref());
+    if (!declaration.can_hold) continue;
+    text += (text.empty() ? "" : ", ") + declaration.Ref();
   }
   return text;
 }
@@ -183,7 +185,8 @@ class Transaction {
 
   Status StreamTree() {
     SLM_ASSIGN(const FileDescriptor root, OpenTree(request_.directory));
-    SLM_ASSIGN(const SourceTree tree, ListTree(root, profile_));
+    const auto own_store = FolderIdentityOf(request_.store_directory);
+    SLM_ASSIGN(const SourceTree tree, ListTree(root, profile_, own_store));
     for (const std::string& required : profile_.required) {
       const bool is_there = std::any_of(tree.entries.begin(), tree.entries.end(),
                                         [&](const TreeEntry& entry) { return entry.path == required; });
@@ -201,12 +204,12 @@ class Transaction {
       files_.push_back(std::move(file));
     }
     // The whole tree must still be what was listed, or the files may stem from two states of it.
-    SLM_ASSIGN(const SourceTree after, ListTree(root, profile_));
+    SLM_ASSIGN(const SourceTree after, ListTree(root, profile_, own_store));
     if (after.entries != tree.entries) {
       return Fail(
           MakeError(ErrorCode::kAcqChanged,
                     "the directory changed during the transaction; run it again when nothing writes to it")
-              .In(EscapeForDisplay(request_.directory)));
+              .In(request_.directory));
     }
     result_.ignored = tree.ignored;
     ListFiles();
@@ -329,7 +332,7 @@ class Transaction {
   static Status CheckChoice(const Conflict& conflict, const Decision& decision) {
     const std::string choice = decision.ChoiceText();
     for (const Declaration& declaration : conflict.declarations) {
-      if (declaration.Ref() == choice) return {};
+      if (declaration.can_hold && declaration.Ref() == choice) return {};
     }
     return Fail(MakeError(ErrorCode::kDecisionBad,
                           "choice must name the declaration that holds, one of: " + RefList(conflict))
@@ -340,10 +343,8 @@ class Transaction {
   Error Refusal(const Conflict& conflict, size_t n_open) const {
     std::string message = conflict.message;
     for (const Declaration& declaration : conflict.declarations) {
-      message +=
-          "; " + EscapeForDisplay(declaration.Ref()) + " at byte " + std::to_string(declaration.byte_offset);
-      if (!declaration.value.empty())
-        message += " says " + EscapeForDisplay(ShortenedText(declaration.value));
+      message += "; " + declaration.Ref() + " at byte " + std::to_string(declaration.byte_offset);
+      if (!declaration.value.empty()) message += " says " + ShortenedText(declaration.value);
     }
     message += ". Conflict " + ToHex(NodeId(NodeOf(conflict)));
     if (conflict.acceptable) {
@@ -352,12 +353,14 @@ class Transaction {
           "is one of: " +
           RefList(conflict);
     } else {
-      message += " is recorded; no statement can settle it, the source must be corrected";
+      message += " is recorded; no statement can settle it" +
+                 (conflict.why_not.empty() ? "" : " (" + conflict.why_not + ")") +
+                 ", the source must be corrected";
     }
     if (n_open > 1) message += ". " + std::to_string(n_open - 1) + " more conflicts are recorded";
     return MakeError(conflict.code, std::move(message))
         .At(conflict.declarations.front().byte_offset)
-        .In(EscapeForDisplay(conflict.declarations.front().file))
+        .In(conflict.declarations.front().file)
         .Field(conflict.field);
   }
 
@@ -516,7 +519,7 @@ class Transaction {
                                      "whose choice is the SPDX identifier and whose applies_to holds " +
                                      missing);
     error.field = "license";
-    error.file = where == nullptr ? "README.md" : EscapeForDisplay(where->path);
+    error.file = where == nullptr ? "README.md" : where->path;
     if (where != nullptr) error.byte_offset = where->byte_offset;
     return Fail(std::move(error));
   }
@@ -527,22 +530,21 @@ class Transaction {
     for (const LicenseEvidence& item : finding.evidence) {
       if (item.spdx.empty() || item.spdx == choice || statement.decision.AppliesTo(item.blob)) continue;
       return Fail(MakeError(ErrorCode::kDecisionBad,
-                            "the statement chooses " + choice + ", but " + EscapeForDisplay(item.path) +
-                                " is " + item.spdx + "; to overrule it, applies_to must hold its hash too, " +
-                                ToHex(item.blob))
+                            "the statement chooses " + choice + ", but " + item.path + " is " + item.spdx +
+                                "; to overrule it, applies_to must hold its hash too, " + ToHex(item.blob))
                       .In(statement.decision.path)
                       .Field("choice"));
     }
     return {};
   }
 
-  static Status CheckSpdx(std::string_view choice, const std::string& path) {
-    if (IsSpdxExpression(choice)) return {};
-    return Fail(
-        MakeError(ErrorCode::kDecisionBad,
-                  "choice must be an SPDX expression, or LicenseRef- and a name for a license without one")
-            .In(path)
-            .Field("choice"));
+  // On SPDX's list, or the identifier of a license that the tables know.
+  Status CheckSpdx(const std::string& choice, const std::string& path) const {
+    if (tables_.FindSpdx(choice) != nullptr) return {};
+    SLM_ASSIGN(const SpdxList list, ParseSpdxList(EmbeddedSpdxList()));
+    std::string fault = SpdxFault(list, choice);
+    if (fault.empty()) return {};
+    return Fail(MakeError(ErrorCode::kDecisionBad, std::move(fault)).In(path).Field("choice"));
   }
 
   Status CheckDecisionsUsed() const {

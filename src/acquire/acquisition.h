@@ -33,7 +33,8 @@ struct DirectoryRequest {
   std::string directory;
   std::string name;                         // as the caller calls the source; asserted, never checked here
   std::string revision;                     // likewise
-  std::string profile_path;                 // empty: the built-in hf-directory-v1
+  std::string store_directory{};            // of the store, where it could lie in `directory`: left out
+  std::string profile_path;                 // empty: the built-in hf-directory-v2
   std::vector<std::string> decision_paths;  // statements of kind "license" or "config-field"
   std::vector<std::string> accept_conflict_paths;  // statements of kind "accept-conflict"
   std::function<void(Progress)> on_progress;

@@ -118,7 +118,7 @@ std::string Difference(std::string_view first, std::string_view second) {
     size_t end = std::min(text.size(), at + 24);
     while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0U) == 0x80U) --begin;
     while (end < text.size() && (static_cast<uint8_t>(text[end]) & 0xC0U) == 0x80U) ++end;
-    return "|" + EscapeForDisplay(text.substr(begin, end - begin)) + "|";
+    return "|" + std::string(text.substr(begin, end - begin)) + "|";
   };
   return "; they part at byte " + std::to_string(at) + " (line " + std::to_string(line) +
          "): " + around(first) + " and " + around(second);
@@ -144,12 +144,13 @@ void FindExampleConflicts(const SourceView& view, const TemplateSource& chosen,
       if (known.find(marker) != std::string::npos) continue;
       Declaration example{view.model_card->path, "", fence.byte_offset + fence.text.find(marker),
                           ShortenedText(fence.text)};
-      conflicts->push_back({ErrorCode::kTplAmbiguous,
-                            "chat_template",
-                            {std::move(example), chosen.where},
-                            "an example of the model card holds " + EscapeForDisplay(marker) +
-                                ", which the chat template never writes",
-                            true});
+      conflicts->push_back(
+          {ErrorCode::kTplAmbiguous,
+           "chat_template",
+           {std::move(example), chosen.where},
+           "an example of the model card holds " + marker + ", which the chat template never writes",
+           true,
+           ""});
       break;
     }
   }
@@ -190,42 +191,38 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
   for (const TemplateSource& source : found) {
     if (std::find(names.begin(), names.end(), source.name) == names.end()) names.push_back(source.name);
   }
-  for (const std::string& name : names) {
-    const TemplateSource* first = nullptr;
-    const TemplateSource* other = nullptr;
-    Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-    for (const TemplateSource& source : found) {
-      if (source.name != name) continue;
-      if (first == nullptr) {
-        first = &source;
-      } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
-        flags->push_back("chat template " + EscapeForDisplay(name) + ": " +
-                         EscapeForDisplay(source.where.Ref()) + " repeats " +
-                         EscapeForDisplay(first->where.Ref()));
-      } else {
-        if (other == nullptr) other = &source;
-        conflict.declarations.push_back(source.where);
-      }
-    }
-    if (conflict.declarations.empty()) continue;
-    conflict.declarations.push_back(first->where);
-    conflict.message =
-        "the chat template " + EscapeForDisplay(name) +
-        " stands in several places and differs: " + EscapeForDisplay(conflict.declarations[0].Ref()) +
-        " and " + EscapeForDisplay(first->where.Ref()) + Difference(other->text, first->text);
+  const bool only_default = names.empty() || (names.size() == 1 && names[0] == kDefaultName);
+  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true, ""};
+  if (!only_default) {
+    // The pinned source picks one by name at each call; an artifact carries one template.
+    for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    conflict.message = names.size() == 1
+                           ? "the only chat template is not called default, but " + list
+                           : "there are several chat templates (" + list + "), and an artifact carries one";
     conflicts->push_back(std::move(conflict));
+    return;
   }
-  const bool has_default = std::find(names.begin(), names.end(), kDefaultName) != names.end();
+  const TemplateSource* first = nullptr;
+  const TemplateSource* other = nullptr;
   for (const TemplateSource& source : found) {
-    if (source.name != kDefaultName) continue;
-    FindExampleConflicts(view, source, conflicts);
-    break;
+    if (first == nullptr) {
+      first = &source;
+    } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
+      flags->push_back("chat template: " + EscapeForDisplay(source.where.Ref()) + " repeats " +
+                       EscapeForDisplay(first->where.Ref()));
+    } else {
+      if (other == nullptr) other = &source;
+      conflict.declarations.push_back(source.where);
+    }
   }
-  if (names.empty() || has_default) return;
-  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-  for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
-  conflict.message = "several chat templates, and none is called default";
-  if (names.size() == 1) conflict.message = "the only chat template is not called default";
+  if (first != nullptr) FindExampleConflicts(view, *first, conflicts);
+  if (conflict.declarations.empty()) return;
+  conflict.declarations.push_back(first->where);
+  conflict.message =
+      "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
+      first->where.Ref() + Difference(other->text, first->text);
   conflicts->push_back(std::move(conflict));
 }
 

@@ -1,14 +1,12 @@
 #include "acquire/decision.h"
 
 #include "acquire/read_file.h"
-#include "base/utf8.h"
 
 namespace slm::acquire {
 
 Result<Decision> LoadDecision(const std::string& path) {
-  const std::string display = EscapeForDisplay(path);
   SLM_ASSIGN(const Bytes text, ReadSmallFile(path, kMaxStatementBytes));
-  return ParseDecision(text, display);
+  return ParseDecision(text, path);
 }
 
 }  // namespace slm::acquire

@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "acquire/lfs_pointer.h"
-#include "base/utf8.h"
 #include "codec/sha256.h"
 
 namespace slm::acquire {
@@ -59,7 +58,7 @@ class WeightsReader {
 Error Changed(std::string_view kind, const std::string& path) {
   return MakeError(kind == kWeights ? ErrorCode::kSt021 : ErrorCode::kAcqChanged,
                    "the file changed while it was read; run the acquisition again when nothing writes to it")
-      .In(EscapeForDisplay(path));
+      .In(path);
 }
 
 Status RefusePointer(ByteSpan whole_file, const std::string& path) {
@@ -71,8 +70,8 @@ Status RefusePointer(ByteSpan whole_file, const std::string& path) {
   return Fail(MakeError(ErrorCode::kLfsUnresolved, "a Git LFS pointer stands where data was expected (" +
                                                        what + "); fetch it with git lfs pull")
                   .At(0)
-                  .In(EscapeForDisplay(path))
-                  .Field(EscapeForDisplay(path)));
+                  .In(path)
+                  .Field(path));
 }
 
 // Reads up to a whole block; fewer bytes only at the end of the file.
@@ -136,7 +135,7 @@ Result<StreamedFile> StreamFile(Store& store, const FileDescriptor& root, const 
   file.path = entry.path;
   file.kind = entry.kind;
   if (Status status = StreamBytes(store, source, entry, profile, on_bytes, &file); !status) {
-    return Fail(std::move(status).error().In(EscapeForDisplay(entry.path)));
+    return Fail(std::move(status).error().In(entry.path));
   }
   return file;
 }
@@ -154,7 +153,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
   const bool keep_text = IsParsedKind(kind);
   if (keep_text && size > profile.limits.max_text_bytes) {
     return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large")
-                    .In(EscapeForDisplay(path)));
+                    .In(path));
   }
   WeightsReader weights(size, profile.safetensors);
   const auto read_all = [&]() -> Status {
@@ -175,7 +174,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
     }
   };
   if (Status status = read_all(); !status.has_value())
-    return Fail(std::move(status).error().In(EscapeForDisplay(path)));
+    return Fail(std::move(status).error().In(path));
   return file;
 }
 

@@ -41,7 +41,17 @@ struct Source {
   std::function<Result<std::unique_ptr<ByteSource>>(const SourceFile&)> open;
 };
 
+// What a person chose where the source contradicts itself.
+struct Choice {
+  std::string code;      // "CFG-CONFLICT-EOS"
+  std::string field;     // "eos_token_id"
+  std::string ref;       // the declaration that holds: "config.json#$.eos_token_id"
+  std::string conflict;  // hexadecimal id of the conflict
+};
+
 struct Options {
+  // Each is honoured: the artifact holds the chosen declaration. Error: DECISION-BAD for one that cannot be.
+  std::vector<Choice> choices;
   ConfigPolicy policy;                                             // what a person has decided
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // bytes written; may be empty
 };
