@@ -216,6 +216,9 @@ struct ArtifactNode {
   Node node;
 };
 
+constexpr std::string_view kConvertFirst =
+    "; a run record binds the artifact's node: convert the source into this store first";
+
 // The store's artifact node of this root, which binds tokenizer, template and source.
 Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root) {
   SLM_ASSIGN(const std::vector<Hash256> all, store.FindByPrefix(""));
@@ -224,9 +227,8 @@ Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root) {
     if (node.type != "artifact" || evidence::HashOf(node, "root") != root) continue;
     return ArtifactNode{candidate, std::move(node)};
   }
-  return Fail(MakeError(ErrorCode::kNotFound,
-                        "the store has no artifact node with root " + ToHex(root) +
-                            ", and a run record binds it; convert the source into this store first")
+  return Fail(MakeError(ErrorCode::kNotFound, "the store has no artifact node with root " + ToHex(root) +
+                                                  std::string(kConvertFirst))
                   .Field("--record"));
 }
 
@@ -344,8 +346,13 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   std::unique_ptr<Store> store;
   ArtifactNode artifact{};
   if (args.record) {  // what a record needs, before the work
-    SLM_ASSIGN(store,
-               Store::Open(context.store, StoreOptions{.create = false}));  // a new one has no artifact
+    auto opened = Store::Open(context.store, StoreOptions{.create = false});  // a new one has no artifact
+    if (!opened.has_value() && opened.error().code == ErrorCode::kNotFound) {
+      return Fail(MakeError(ErrorCode::kNotFound, "no store there" + std::string(kConvertFirst))
+                      .In(context.store)
+                      .Field("--record"));
+    }
+    SLM_ASSIGN(store, std::move(opened));
     SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root()));
   }
   const bool stream = !context.json;
