@@ -44,21 +44,6 @@ Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, co
   return std::string(AsText(bytes));
 }
 
-// Special tokens of tokenizer_config.json and special_tokens_map.json, which say them as text or as
-// an object with `content`. What stands in `out` already is kept.
-void CollectSpecialTokens(json::Value config, std::vector<std::pair<std::string, std::string>>* out) {
-  constexpr std::array<std::string_view, 7> kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                      "pad_token", "cls_token", "mask_token"};
-  for (const std::string_view name : kNames) {
-    auto value = config.Find(name);
-    if (value && value->is_object()) value = value->Find("content");
-    if (!value || !value->is_string()) continue;
-    const bool known =
-        std::any_of(out->begin(), out->end(), [name](const auto& pair) { return pair.first == name; });
-    if (!known) out->emplace_back(name, value->string());
-  }
-}
-
 // chat_template of tokenizer_config.json: text, or a list of named ones of which "default" counts.
 Result<std::optional<std::string>> TemplateOfConfig(json::Value config) {
   const auto value = config.Find("chat_template");
@@ -99,12 +84,12 @@ Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
   TemplateModel out;
   std::optional<std::string> in_config;
   SLM_TRY(WithConfig(Join(directory, "tokenizer_config.json"), [&](json::Value config) -> Status {
-    CollectSpecialTokens(config, &out.special_tokens);
+    records::CollectSpecialTokens(config, &out.special_tokens);
     SLM_ASSIGN(in_config, TemplateOfConfig(config));
     return {};
   }));
   SLM_TRY(WithConfig(Join(directory, "special_tokens_map.json"), [&](json::Value config) -> Status {
-    CollectSpecialTokens(config, &out.special_tokens);
+    records::CollectSpecialTokens(config, &out.special_tokens);
     return {};
   }));
   out.name = Join(directory, "chat_template.jinja");
@@ -128,25 +113,7 @@ Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
 
 Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
   SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
-  TemplateModel out;
-  out.name = path;
-  const auto has = [&artifact](std::string_view kind) {
-    return std::any_of(artifact->blobs().begin(), artifact->blobs().end(),
-                       [kind](const BlobEntry& blob) { return blob.kind == kind; });
-  };
-  if (!has("template-ir")) {
-    return Fail(MakeError(ErrorCode::kTplMissing, "the artifact has no chat template").In(path));
-  }
-  SLM_ASSIGN(const std::string ir, ReadBlob(*artifact, "template-ir", path));
-  out.ir.assign(ir.begin(), ir.end());
-  for (const std::string_view kind : {"tokenizer-config", "special-tokens-map"}) {
-    if (!has(kind)) continue;
-    SLM_ASSIGN(std::string text, ReadBlob(*artifact, kind, path));
-    auto document = json::Parse(std::move(text));
-    if (!document) return Fail(std::move(document).error().In(path));
-    if (document->root().is_object()) CollectSpecialTokens(document->root(), &out.special_tokens);
-  }
-  return out;
+  return records::TemplateOfArtifact(*artifact, path);
 }
 
 }  // namespace
@@ -173,10 +140,6 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::str
   SLM_ASSIGN(std::string text, ReadTokenizerJson(path));
   const std::string name = IsDirectory(path) ? Join(path, "tokenizer.json") : path;
   return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), name);
-}
-
-Result<chat::Template> TemplateModel::Compile() const {
-  return Named(ir.empty() ? chat::Template::Compile(source) : chat::Template::Load(ir), name);
 }
 
 Result<TemplateModel> OpenTemplateModel(const std::string& path) {

@@ -4,12 +4,9 @@
 
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "chat/template.h"
+#include "records/render_record.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::app {
@@ -21,16 +18,7 @@ namespace slm::app {
 // The text of that tokenizer.json.
 [[nodiscard]] Result<std::string> ReadTokenizerJson(const std::string& path);
 
-// A chat template and the special tokens that its variables name.
-struct TemplateModel {
-  std::string name;                                                 // for messages
-  std::string source;                                               // Jinja; empty where only the IR is there
-  Bytes ir;                                                         // from a .slm
-  std::vector<std::pair<std::string, std::string>> special_tokens;  // ("bos_token", "<s>"), ...
-
-  // From the IR where there is one, else from the source.
-  [[nodiscard]] Result<chat::Template> Compile() const;
-};
+using records::TemplateModel;
 
 // A directory (chat_template.jinja, or chat_template in tokenizer_config.json), a .jinja file, or a
 // .slm file. TPL-MISSING; TPL-AMBIGUOUS where two differ or several have no default.

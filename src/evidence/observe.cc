@@ -277,6 +277,7 @@ class Observer {
     generate.stop_at_eos = spec.stop_at_eos;
     generate.prompt_logits = LogitRows::kAll;
     generate.prompt_taps = taps.names.empty() ? nullptr : &taps;
+    generate.prefill_chunk = options_.prefill_chunk;
     std::vector<double> gaps;
     generate.on_logits = [&gaps](uint64_t, std::span<const float> logits, uint32_t) {
       gaps.push_back(Gap(logits));

@@ -82,7 +82,8 @@ Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Model> mo
   }
   if (session->keys_ == nullptr || session->values_ == nullptr) {
     return Fail(ErrorCode::kMemory,
-                "no memory for a cache of " + std::to_string(max_positions) + " positions");
+                "no memory for a cache of " + std::to_string(max_positions) + " positions: " +
+                    (floats ? std::to_string(*floats * 2 * sizeof(float)) : "2^64 or more") + " bytes");
   }
   session->model_ = std::move(model);
   session->kernels_ = kernels;

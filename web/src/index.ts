@@ -1,0 +1,37 @@
+/**
+ * slm-web: runs `.slm` models in a browser, with the bits of the native scalar reference.
+ *
+ *     const model = await loadModel('/models/slm-demo.slm', { onProgress: (p) => show(p.loaded / p.total) });
+ *     for await (const token of model.generate({ messages: [{ role: 'user', content: 'Hello' }] })) out(token.text);
+ */
+import { loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
+import type { FromWorker } from './protocol.js';
+
+export * from './public.js';
+
+/** Loads a model in a worker of its own. Rejects with an SlmError that says what to do, or with an AbortError. */
+export function loadModel(source: ModelSource, options: LoadModelOptions = {}): Promise<Model> {
+  return loadThrough(startWorker(), source, location.href, options);
+}
+
+function startWorker(): Port {
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'slm' });
+  return {
+    post: (message) => {
+      worker.postMessage(message);
+    },
+    onMessage: (handler) => {
+      worker.onmessage = (event: MessageEvent<FromWorker>) => {
+        handler(event.data);
+      };
+    },
+    onDeath: (handler) => {
+      worker.onerror = (event) => {
+        handler(event.message ?? 'it could not be started');
+      };
+    },
+    close: () => {
+      worker.terminate();
+    },
+  };
+}
