@@ -241,6 +241,28 @@ def reproducible(context: Context) -> None:
     context.python("tests/build/reproducible_test.py")
 
 
+def web_environment(context: Context) -> dict[str, str]:
+    names = [name for name in ("slm-demo", "stories260k") if context.models[name].exists()]
+    if len(names) < 2:
+        context.not_run("web on stories260k: its source directory is absent")
+    folder = {context.artifact(name).parent for name in names}.pop()
+    context.python("tools/build_web.py", "--tests")
+    return {"SLM": str(context.slm), "SLM_ARTIFACTS": str(folder), "SLM_MODELS": ",".join(names)}
+
+
+def web(context: Context) -> None:
+    """The module and the package in Node."""
+    env = web_environment(context)
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("module", "bits", "text", "load")]
+    context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)
+
+
+def browsers(context: Context) -> None:
+    """The same bits in Chromium, Firefox and WebKitGTK."""
+    env = web_environment(context)
+    context.run(["node", "--test", "--test-reporter=spec", str(context.root / "web" / "build" / "test" / "browser_test.js")], env=env)
+
+
 def documents(context: Context) -> None:
     context.python("tools/conformance.py", "--check")
 
@@ -262,6 +284,8 @@ SUITES: dict[str, Suite] = {
     "tidy": tidy,
     "bits": bits,
     "unit-gcc": unit_gcc,
+    "web": web,
+    "browsers": browsers,
     "reproducible-build": reproducible,
 }
 

@@ -177,26 +177,6 @@ bool Promotion::Holds() const {
                      [&fine](const compare::LevelResult& level) { return fine(level.verdict); });
 }
 
-Node RuntimeBuildNode(const RuntimeBuild& build) {
-  return MakeNode("runtime-build", "slm.runtime-build.v1",
-                  {{"executable_sha256", build.executable_sha256},
-                   {"version", build.version},
-                   {"compiler", build.compiler},
-                   {"compiler_sha256", build.compiler_sha256},
-                   {"linker", build.linker},
-                   {"linker_sha256", build.linker_sha256},
-                   {"flags", build.flags},
-                   {"source_tree_sha256", build.source_tree_sha256}});
-}
-
-Node BackendNode(const Backend& backend) {
-  return MakeNode("backend-profile", "slm.backend-profile.v1",
-                  {{"name", backend.name},
-                   {"profile", backend.profile},
-                   {"kernel", backend.kernel},
-                   {"threads", backend.threads}});
-}
-
 Result<Promotion> WritePromotion(const ObjectSource& source, const ObjectSink& sink,
                                  const PromotionParts& parts) {
   return Writer(source, sink, parts).Run();

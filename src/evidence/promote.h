@@ -12,23 +12,10 @@
 
 #include "base/error.h"
 #include "compare/compare.h"
+#include "evidence/build_nodes.h"
 #include "evidence/objects.h"
 
 namespace slm::evidence {
-
-// BKD-03: what made the observations.
-struct RuntimeBuild {
-  Hash256 executable_sha256{};
-  std::string version;
-  std::string compiler, linker, flags;
-  Hash256 compiler_sha256{}, linker_sha256{}, source_tree_sha256{};
-};
-struct Backend {
-  std::string name = "native-scalar";
-  std::string profile = "exact-v1";
-  std::string kernel = "native-scalar";  // as the session names it
-  uint64_t threads = 1;
-};
 
 struct PromotionParts {
   Hash256 acquisition{};           // node
@@ -56,10 +43,6 @@ struct Promotion {
 // artifact, and those of the parts' own readers.
 [[nodiscard]] Result<Promotion> WritePromotion(const ObjectSource& source, const ObjectSink& sink,
                                                const PromotionParts& parts);
-
-// Nodes that a run or an observation needs on its own.
-[[nodiscard]] Node RuntimeBuildNode(const RuntimeBuild& build);
-[[nodiscard]] Node BackendNode(const Backend& backend);
 
 }  // namespace slm::evidence
 
