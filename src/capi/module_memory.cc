@@ -74,11 +74,16 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
 
-// libc++ ends here where a program breaks its rules; its own version prints, which would bring printf in.
+// libc++ and libc++abi end here where a program breaks their rules; their own versions print, which would bring
+// stdio in, and its imports.
 namespace std {
-inline namespace __1 {
+inline namespace _LIBCPP_ABI_NAMESPACE {
 [[noreturn]] void __libcpp_verbose_abort(const char*, ...) noexcept {
   __builtin_trap();
 }
-}  // namespace __1
+}  // namespace _LIBCPP_ABI_NAMESPACE
 }  // namespace std
+
+extern "C" [[noreturn]] void __abort_message(const char*, ...) {
+  __builtin_trap();
+}
