@@ -51,7 +51,7 @@ export async function loadArtifact(
     opened = module.open('slm_artifact_new', head, size);
   } catch (fault) {
     stream.cancel();
-    throw withHint(fault, source.hint);
+    throw withHint(refusalForSize(module, head, stream.totalSize) ?? fault, source.hint);
   }
   const loader = new Loader(module, source, options, opened.handle, opened.answer as ArtifactFacts);
   try {
@@ -69,6 +69,7 @@ class Loader {
   private nextChunk = 0; // not yet being hashed
   private inFlight: Promise<void>[] = [];
   private fault: unknown; // of a hash that is done
+  private onFault: (fault: unknown) => void = () => undefined;
   private cached: CachedModel | undefined;
   private cacheReason: string | undefined;
   private fromCache = false;
@@ -168,7 +169,7 @@ class Loader {
         stream ??= await this.source.open(this.position, this.options.signal);
         this.checkStatedSize(stream);
         while (pending !== undefined || this.position < this.facts.file_size) {
-          const piece: Uint8Array | undefined = pending ?? (await stream.read());
+          const piece: Uint8Array | undefined = pending ?? (await this.unlessFault(stream.read()));
           pending = undefined;
           if (piece === undefined) break;
           await this.accept(piece);
@@ -264,8 +265,19 @@ class Loader {
         })
         .catch((fault: unknown) => {
           this.fault ??= fault;
+          this.onFault(fault);
         }),
     );
+  }
+
+  // The next piece may be long in coming; a wrong chunk stops the load before.
+  private unlessFault<T>(work: Promise<T>): Promise<T> {
+    const fault = new Promise<never>((_resolve, reject) => {
+      this.onFault = reject;
+      if (this.fault !== undefined) reject(this.fault);
+    });
+    work.catch(() => undefined);
+    return Promise.race([work, fault]);
   }
 
   private async drain(): Promise<void> {
@@ -296,6 +308,17 @@ async function readAtLeast(stream: ByteStream, size: number): Promise<Uint8Array
     bytes = joined;
   }
   return bytes;
+}
+
+// A header that contradicts itself is refused as the command refuses it, which knows the file's size.
+function refusalForSize(module: SlmModule, head: Uint8Array, totalSize: number | undefined): unknown {
+  if (totalSize === undefined) return undefined;
+  try {
+    module.free('slm_artifact_free', module.open('slm_artifact_new', head, BigInt(totalSize)).handle);
+    return undefined;
+  } catch (fault) {
+    return fault;
+  }
 }
 
 function withHint(fault: unknown, hint: string): unknown {

@@ -1,6 +1,6 @@
 // The same bits as native scalar: observations, key/value cache, sampled tokens, text (OPS-05, RUN-03, SMP-01).
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -43,14 +43,10 @@ for (const name of MODELS) {
       assert.equal(chunked.envelope, expected.envelope);
     }
     const like = new Uint8Array(readFileSync(likePath));
-    const sliced = observe({}, like);
-    assert.ok(partsOf(sliced, AS_NATIVE).blobs.equals(partsOf(native(['--like', likePath])).blobs));
-    // The command's own word, at every level.
-    const mine = join(work, `${name}.wasm.golden`);
-    const theirs = join(work, `${name}.golden`);
-    writeFileSync(mine, sliced);
-    const verdict = slm(['--json', 'compare', theirs, mine, '--bit-exact'].filter((word) => word !== '--bit-exact'));
-    assert.doesNotMatch(verdict, /"fail/, verdict);
+    const sliced = partsOf(observe({}, like), AS_NATIVE);
+    const expectedSlices = partsOf(native(['--like', likePath]));
+    assert.ok(sliced.blobs.equals(expectedSlices.blobs));
+    assert.equal(sliced.envelope, expectedSlices.envelope);
   });
 
   test(`${name}: 200 sampled tokens, the cache and the text equal native's`, async () => {

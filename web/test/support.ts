@@ -69,7 +69,10 @@ function cborText(text: string): Uint8Array {
   return Uint8Array.of(0x60 + bytes.length, ...bytes);
 }
 
-/** Blobs (all arrays) and envelope of a golden container (docs/spec/golden.md, 1), the names of backend and kernel put in. */
+/**
+ * Blobs (all arrays) and envelope of a golden container (docs/spec/golden.md, 1), backend and kernel renamed, and
+ * without the hash of the generator map, which holds those two names.
+ */
 export function partsOf(container: Uint8Array, rename: [string, string][] = []): { blobs: Buffer; envelope: string } {
   const bytes = Buffer.from(container.buffer, container.byteOffset, container.length);
   const at = Number(bytes.readBigUInt64LE(bytes.length - 64));
@@ -80,5 +83,7 @@ export function partsOf(container: Uint8Array, rename: [string, string][] = []):
     if (envelope.split(a).length !== 2) throw new Error(`${from} stands not once in the envelope`);
     envelope = envelope.replace(a, b);
   }
-  return { blobs: bytes.subarray(0, at), envelope };
+  const hash = /igeneratorX [\s\S]{32}/g;
+  if (envelope.match(hash)?.length !== 1) throw new Error('the identity of the generator stands not once in the envelope');
+  return { blobs: bytes.subarray(0, at), envelope: envelope.replace(hash, 'igenerator') };
 }

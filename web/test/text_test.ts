@@ -90,7 +90,7 @@ test('refusals have the code and the place of the command', async () => {
     return true;
   });
   await assert.rejects(model.generate({ ids: [1] }, { sampling: { temperature: -1 } }).answer, (fault: unknown) => fault instanceof SlmError && fault.code === 'SMP-VALUE');
-  await assert.rejects(model.observe({ cases: 'no' }), (fault: unknown) => fault instanceof SlmError && fault.code === 'JSON-SYNTAX');
+  await assert.rejects(model.observe({ cases: 'no\n' }), (fault: unknown) => fault instanceof SlmError && fault.code === 'JSON-SYNTAX');
 });
 
 test('identity names artifact, module, backend and engine (BKD-02)', () => {
