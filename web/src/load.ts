@@ -43,8 +43,7 @@ export async function loadArtifact(
   source: ByteSource,
   options: LoadOptions,
 ): Promise<{ artifact: number; cache: CacheReport }> {
-  const stream = await source.open(0, options.signal);
-  const head = await readAtLeast(stream, HEADER_SIZE);
+  const { stream, head } = await readHeader(source, options);
   const size = head.length < HEADER_SIZE ? BigInt(head.length) : UNKNOWN_SIZE; // its own word; the source's is checked below
   let opened: { handle: number; answer: unknown };
   try {
@@ -294,6 +293,20 @@ class Loader {
       if (reason !== undefined) this.doWithoutCache(reason);
     }
     this.options.onProgress({ loaded: this.verified, total: this.facts.file_size, fromCache: this.fromCache });
+  }
+}
+
+// A connection may break before the header is there; one that cannot be opened is the caller's to try again.
+async function readHeader(source: ByteSource, options: LoadOptions): Promise<{ stream: ByteStream; head: Uint8Array }> {
+  for (let attempt = 1; ; attempt++) {
+    const stream = await source.open(0, options.signal);
+    try {
+      return { stream, head: await readAtLeast(stream, HEADER_SIZE) };
+    } catch (fault) {
+      stream.cancel();
+      if (!(fault instanceof SlmError) || !fault.retryable || attempt > MAX_RETRIES) throw fault;
+      await wait(options.retryDelay * 2 ** (attempt - 1), options.signal);
+    }
   }
 }
 

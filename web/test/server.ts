@@ -70,7 +70,7 @@ export function cutAfter(size: number, bytes: Uint8Array, then: Answer): Answer 
   return (request, response, count) => {
     if (count > 0) return then(request, response, count);
     response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes.length });
-    response.write(bytes.subarray(0, size), () => setTimeout(() => response.destroy(), 50));
+    response.write(bytes.subarray(0, size), () => setTimeout(() => response.destroy(), 500));
   };
 }
 
