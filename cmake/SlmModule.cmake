@@ -1,14 +1,17 @@
 # slm_module(NAME SOURCES a.cc ... [DEPS base codec ...] [LIBS OpenSSL::Crypto ...]
-#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR])
+#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [HOT])
 # One static library slm_NAME; one test program slm_NAME_test, its cases labelled NAME.
-# SCALAR switches the auto-vectorizer off.
+# SCALAR switches the auto-vectorizer off. HOT is built for speed where the rest is built for size.
 function(slm_module name)
-  cmake_parse_arguments(M "SCALAR" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "SCALAR;HOT" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
   add_library(slm_${name} STATIC ${M_SOURCES})
   target_link_libraries(slm_${name} PUBLIC slm_flags)
   target_compile_options(slm_${name} PRIVATE -fno-exceptions)
   if(M_SCALAR)
     target_compile_options(slm_${name} PRIVATE ${SLM_SCALAR_FLAGS})
+  endif()
+  if(M_HOT AND SLM_WASM)
+    target_compile_options(slm_${name} PRIVATE -O2)
   endif()
   foreach(dep IN LISTS M_DEPS)
     target_link_libraries(slm_${name} PUBLIC slm_${dep})

@@ -43,7 +43,7 @@ def main() -> int:
     args = parser.parse_args()
     if not (BUILD / "build.ninja").exists():
         run("cmake", "--preset", "wasm")
-    run("cmake", "--build", str(BUILD), "-j", args.jobs, "--target", "slm_module_wasm")
+    run("cmake", "--build", str(BUILD), "-j", args.jobs, "--target", "slm_module_info")
     install_packages()
     compile_to("tsconfig.json", WEB / "dist", WEB / "dist")
     if args.tests:

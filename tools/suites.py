@@ -247,13 +247,16 @@ def web_environment(context: Context) -> dict[str, str]:
         context.not_run("web on stories260k: its source directory is absent")
     folder = {context.artifact(name).parent for name in names}.pop()
     context.python("tools/build_web.py", "--tests")
-    return {"SLM": str(context.slm), "SLM_ARTIFACTS": str(folder), "SLM_MODELS": ",".join(names)}
+    sources = {name: str(context.models[name]) for name in names}
+    return {"SLM": str(context.slm), "SLM_ARTIFACTS": str(folder), "SLM_MODELS": ",".join(names),
+            "SLM_SOURCES": json.dumps(sources)}
 
 
 def web(context: Context) -> None:
     """The module and the package in Node."""
     env = web_environment(context)
-    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("module", "bits", "text", "load")]
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("module", "bits", "text", "load", "teeth")]
+    context.python("tests/web/build_teeth.py", str(context.build / "wasm"), str(context.build / "web" / "teeth"))
     context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)
 
 

@@ -44,25 +44,6 @@ Bytes IdBytes(const std::vector<uint32_t>& ids) {
   return out;
 }
 
-struct ArtifactNode {
-  Hash256 id;
-  Node node;
-};
-
-// The store's artifact node of this root, which binds tokenizer, template and source.
-Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root) {
-  SLM_ASSIGN(const std::vector<Hash256> all, store.FindByPrefix(""));
-  for (const Hash256& candidate : all) {
-    SLM_ASSIGN(Node node, store.GetNode(candidate));
-    if (node.type != "artifact" || evidence::HashOf(node, "root") != root) continue;
-    return ArtifactNode{candidate, std::move(node)};
-  }
-  return Fail(MakeError(ErrorCode::kNotFound,
-                        "the store has no artifact node with root " + ToHex(root) +
-                            ", and a run record binds it; convert the source into this store first")
-                  .Field("--record"));
-}
-
 cbor::Array TextArray(const std::vector<std::string>& texts) {
   cbor::Array out;
   for (const std::string& text : texts) out.emplace_back(text);
@@ -179,7 +160,7 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   ArtifactNode artifact{};
   if (args.record) {  // what a record needs, before the work
     SLM_ASSIGN(store, Store::Open(context.store));
-    SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root()));
+    SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root(), "--record"));
   }
   const bool stream = !context.json;
   // The trace goes beside the text, on standard error; --json has it in the document.

@@ -16,9 +16,13 @@
 #include "capi/slm.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
+#include "compare/compare.h"
+#include "compare/policy.h"
 #include "evidence/build_nodes.h"
 #include "evidence/candidate.h"
+#include "evidence/objects.h"
 #include "evidence/observe.h"
+#include "evidence/verify.h"
 #include "golden/golden.h"
 #include "identity/node.h"
 #include "records/record.h"
@@ -101,12 +105,17 @@ struct slm_run {
   std::unique_ptr<slm::records::Run> run;
 };
 
+struct slm_objects {
+  slm::evidence::MemoryObjects held;
+};
+
 struct slm_context {
   std::string result;
   std::vector<std::unique_ptr<slm_artifact>> artifacts;
   std::vector<std::unique_ptr<slm_model>> models;
   std::vector<std::unique_ptr<slm_session>> sessions;
   std::vector<std::unique_ptr<slm_run>> runs;
+  std::vector<std::unique_ptr<slm_objects>> objects;
 };
 
 namespace {
@@ -374,6 +383,85 @@ Result<std::string> ObserveToBytes(const slm::evidence::Candidate& candidate, st
     return {};
   }));
   return bytes;
+}
+
+Result<slm::Hash256> IdOf(const slm::json::Value& value, std::string_view name) {
+  slm::Hash256 id{};
+  if (!value.is_string() || !slm::HashFromHex(value.string(), &id))
+    return Fail(BadOption(value, name, "an id: 64 hexadecimal digits"));
+  return id;
+}
+
+Result<slm::json::Value> Needed(const slm::json::Value& record, std::string_view name) {
+  const auto value = record.Find(name);
+  if (!value) return Fail(BadOption(record, name, "missing"));
+  return *value;
+}
+
+// A container that is among the blobs. It reads the bytes where they lie.
+Result<std::shared_ptr<const slm::golden::Golden>> ContainerOf(const slm_objects& objects,
+                                                               const slm::json::Value& id_text,
+                                                               std::string_view name) {
+  SLM_ASSIGN(const slm::Hash256 id, IdOf(id_text, name));
+  const auto blob = objects.held.blobs.find(id);
+  if (blob == objects.held.blobs.end())
+    return Fail(MakeError(ErrorCode::kNotFound, "no blob " + slm::ToHex(id)).Field(name));
+  auto opened = slm::golden::Golden::Open(blob->second);
+  if (!opened.has_value()) return Fail(std::move(opened).error().In(name));
+  return opened;
+}
+
+Result<std::string> CompareToJson(const slm_objects& objects, std::string_view request) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(request));
+  const slm::json::Value root = document.root();
+  SLM_TRY(slm::records::OnlyMembers(root, {"references", "candidate", "policy"}));
+  SLM_ASSIGN(const slm::json::Value references, Needed(root, "references"));
+  if (!references.is_array()) return Fail(BadOption(references, "references", "an array of ids"));
+  std::vector<std::shared_ptr<const slm::golden::Golden>> opened;
+  std::vector<const slm::golden::Golden*> pointers;
+  for (const slm::json::Value id : references.children()) {
+    SLM_ASSIGN(auto container, ContainerOf(objects, id, "references"));
+    pointers.push_back(container.get());
+    opened.push_back(std::move(container));
+  }
+  SLM_ASSIGN(const slm::json::Value candidate_id, Needed(root, "candidate"));
+  SLM_ASSIGN(const auto candidate, ContainerOf(objects, candidate_id, "candidate"));
+  slm::compare::Evidence evidence;
+  if (pointers.size() == 1) {
+    evidence.reference = pointers.front();
+  } else {
+    SLM_ASSIGN(evidence, slm::compare::SortEvidence(pointers));
+  }
+  slm::compare::Policy policy;
+  if (const auto policy_id = root.Find("policy")) {
+    SLM_ASSIGN(const slm::Hash256 id, IdOf(*policy_id, "policy"));
+    SLM_ASSIGN(const slm::Bytes text, slm::evidence::ReadBlob(objects.held.Source(), id));
+    SLM_ASSIGN(policy, slm::compare::ParsePolicy(slm::AsText(text)));
+  } else {
+    SLM_ASSIGN(policy, slm::compare::PolicyFor(evidence, *candidate));
+  }
+  SLM_ASSIGN(const auto comparison, slm::compare::Compare(evidence, *candidate, policy));
+  return slm::compare::ComparisonToJson(comparison);
+}
+
+Result<std::string> VerifyToJson(const slm_objects& objects, std::string_view request) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(request));
+  SLM_TRY(slm::records::OnlyMembers(document.root(), {"receipt"}));
+  SLM_ASSIGN(const slm::json::Value receipt, Needed(document.root(), "receipt"));
+  SLM_ASSIGN(const slm::Hash256 id, IdOf(receipt, "receipt"));
+  SLM_ASSIGN(const auto verification, slm::evidence::Verify(objects.held.Source(), id));
+  return slm::evidence::VerificationToJson(verification);
+}
+
+// A call on objects whose answer is a text of its own.
+int32_t AnswerFrom(slm_context* context, const slm_objects* objects, std::string_view request,
+                   Result<std::string> (*answer)(const slm_objects&, std::string_view)) {
+  if (!Knows(context->objects, objects)) return Refuse(context, UnknownHandle("objects"));
+  context->result.clear();
+  Result<std::string> text = answer(*objects, request);
+  if (!text) return Refuse(context, text.error());
+  context->result = *std::move(text);
+  return 0;
 }
 
 }  // namespace
@@ -654,6 +742,45 @@ int32_t slm_observe(slm_context* context, slm_model* model, const uint8_t* optio
   if (!bytes) return Refuse(context, bytes.error());
   context->result = *std::move(bytes);
   return 0;
+}
+
+SLM_EXPORT(slm_objects_new) int32_t slm_objects_new(slm_context* context, slm_objects** out) {
+  if (context == nullptr) return kNullContext;
+  context->result.clear();
+  *out = Keep(&context->objects, std::make_unique<slm_objects>());
+  return 0;
+}
+
+SLM_EXPORT(slm_objects_free) void slm_objects_free(slm_context* context, slm_objects* objects) {
+  if (context != nullptr) Drop(&context->objects, objects);
+}
+
+SLM_EXPORT(slm_objects_add)
+int32_t slm_objects_add(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* data,
+                        size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerWith(context, [&](Writer& out) -> RecordStatus {
+    if (!Knows(context->objects, objects)) return Fail(UnknownHandle("objects"));
+    if (kind > 1) return Fail(MakeError(ErrorCode::kUsage, "a kind is 0 (blob) or 1 (node)").Field("kind"));
+    const slm::ByteSpan bytes = slm::AsBytes(TextAt(data, size));
+    const slm::Hash256 id = slm::Sha256Of(bytes);
+    auto& held = kind == 0 ? objects->held.blobs : objects->held.nodes;
+    held.try_emplace(id, bytes.begin(), bytes.end());
+    out.Key("id").String(slm::ToHex(id));
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_compare)
+int32_t slm_compare(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerFrom(context, objects, TextAt(request, size), CompareToJson);
+}
+
+SLM_EXPORT(slm_verify)
+int32_t slm_verify(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerFrom(context, objects, TextAt(request, size), VerifyToJson);
 }
 
 #ifndef __wasm__

@@ -74,8 +74,8 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
 
-// libc++ and libc++abi end here where a program breaks their rules; their own versions print, which would bring
-// stdio in, and its imports.
+// libc++ and libc++abi end here where a program breaks their rules; their own versions print, which would
+// bring stdio in, and its imports.
 namespace std {
 inline namespace _LIBCPP_ABI_NAMESPACE {
 [[noreturn]] void __libcpp_verbose_abort(const char*, ...) noexcept {

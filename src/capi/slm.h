@@ -30,6 +30,7 @@ typedef struct slm_artifact slm_artifact; /* a .slm while it is filled and check
 typedef struct slm_model slm_model;       /* an opened .slm: weights, tokenizer, template */
 typedef struct slm_session slm_session;   /* one sequence: its key/value cache */
 typedef struct slm_run slm_run;           /* one generation, step by step */
+typedef struct slm_objects slm_objects;   /* nodes and blobs in memory, by id */
 
 /* SLM_ABI_VERSION of the library. */
 uint32_t slm_abi_version(void);
@@ -135,6 +136,27 @@ void slm_run_free(slm_context* context, slm_run* run);
  * writes a line {"done","total"} to file descriptor 1. Errors: those of cases, containers and runs. */
 int32_t slm_observe(slm_context* context, slm_model* model, const uint8_t* options, size_t options_size,
                     const uint8_t* cases, size_t cases_size, const uint8_t* like, size_t like_size);
+
+/* ---- evidence: comparing and verifying, from objects in memory --------------------------------------- */
+
+/* An empty set of objects. The answer is empty. */
+int32_t slm_objects_new(slm_context* context, slm_objects** out);
+void slm_objects_free(slm_context* context, slm_objects* objects);
+/* Keeps a copy of a blob (`kind` 0) or of a node's preimage (1). Answer {"id"}: SHA-256 of the bytes. Who
+ * gives an object says nothing of its truth: whatever reads it hashes it again. */
+int32_t slm_objects_add(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* data,
+                        size_t size);
+
+/* Compares containers that are among the objects' blobs. `request`: {"references":[ids],"candidate": id} and
+ * optionally "policy": id of a policy's blob; without one the shipped policy for this comparison. One
+ * reference may be of any mode, a candidate too (then every bit counts); several: one of each mode of the
+ * oracle. Answer: that of `slm compare --json`. Errors: those of containers, policies and Compare. */
+int32_t slm_compare(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
+
+/* Verifies a receipt from the objects alone: everything is hashed again, every verdict recomputed. `request`:
+ * {"receipt": id}. Answer: that of `slm verify --json`. A claim that fails is part of the answer, not an
+ * error. Errors: NOT-FOUND, NODE-TYPE for what is no receipt. */
+int32_t slm_verify(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
 
 #ifdef __cplusplus
 }

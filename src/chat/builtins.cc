@@ -1847,7 +1847,7 @@ uint32_t TestId(std::string_view name) {
 }
 
 uint32_t FunctionId(std::string_view name) {
-  const auto* found = std::find(kFunctions.begin(), kFunctions.end(), name);
+  const auto found = std::find(kFunctions.begin(), kFunctions.end(), name);
   return found == kFunctions.end() ? kNoFunction : static_cast<uint32_t>(found - kFunctions.begin());
 }
 

@@ -191,7 +191,7 @@ struct Text {
   mutable const Text* right = nullptr;
 
   // REQUIRES: data is there (Heap::Flatten was called, or the text is no concatenation).
-  [[nodiscard]] std::string_view view() const { return {data, size}; }
+  [[nodiscard]] std::string_view view() const { return {data, static_cast<size_t>(size)}; }
   [[nodiscard]] Owner OwnerAt(uint64_t offset) const;
   [[nodiscard]] bool is_ascii() const { return CountedScalars() == size; }
   [[nodiscard]] uint64_t CountedScalars() const;

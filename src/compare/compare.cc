@@ -160,6 +160,10 @@ Status CheckScope(const Policy& policy, const golden::Golden& reference, const g
     return out_of_scope("is not for this source; use one that names it, or a general one",
                         "applies_to.sources");
   }
+  if (policy.between_candidates && reference.mode() != golden::Mode::kCandidate) {
+    return out_of_scope("is for two candidates against each other, not for an oracle",
+                        "applies_to.reference");
+  }
   const auto text_of = [&candidate](std::string_view key) {
     const cbor::Value* value = candidate.content().generator.Find(key);
     return value != nullptr && value->AsTextString() != nullptr ? *value->AsTextString() : std::string();
@@ -264,6 +268,20 @@ Result<Evidence> SortEvidence(const std::vector<const golden::Golden*>& containe
     *place = container;
   }
   return evidence;
+}
+
+Result<Policy> PolicyFor(const Evidence& evidence, const golden::Golden& candidate) {
+  if (evidence.reference == nullptr)
+    return Fail(ErrorCode::kUsage, "compare needs a container of mode reference, or another candidate");
+  const auto& ids = evidence.reference->content().identities;
+  const auto source = ids.find("source");
+  const cbor::Value* backend = candidate.content().generator.Find("backend");
+  const bool named = backend != nullptr && backend->AsTextString() != nullptr;
+  auto policy = ShippedPolicyFor(source == ids.end() ? Hash256{} : source->second,
+                                 named ? *backend->AsTextString() : "",
+                                 evidence.reference->mode() == golden::Mode::kCandidate);
+  if (!policy) return Fail(ErrorCode::kUsage, "no policy ships for this backend; give one with --policy");
+  return *std::move(policy);
 }
 
 Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate, const Policy& policy) {

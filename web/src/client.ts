@@ -3,7 +3,7 @@
  */
 import { abortError, hostError, SlmError } from './errors.js';
 import type { CacheReport, Progress } from './load.js';
-import type { FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker, WorkerEvent } from './protocol.js';
+import type { Comparison, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker, Verification, WorkerEvent } from './protocol.js';
 import { type RecordValue, toJson } from './record.js';
 import type { SourceMessage } from './source.js';
 
@@ -151,6 +151,21 @@ export interface ObserveOptions {
   onCase?: (done: number, total: number) => void;
 }
 
+export interface CompareOptions {
+  /** One container of any mode, or one of each mode of an oracle. A candidate's: then every bit counts. */
+  references: Uint8Array[];
+  candidate: Uint8Array;
+  /** A tolerance policy's bytes; the one that ships for this comparison where absent. */
+  policy?: Uint8Array;
+}
+export interface VerifyOptions {
+  /** Id of the promotion, hexadecimal. */
+  receipt: string;
+  /** Preimages of nodes and contents of blobs, in any order; all are hashed again. */
+  nodes: Uint8Array[];
+  blobs: Uint8Array[];
+}
+
 interface Pending {
   resolve(result: unknown): void;
   reject(fault: unknown): void;
@@ -284,6 +299,31 @@ export class Generation implements AsyncIterable<Token> {
     this.items.push(token);
     this.wake();
   }
+}
+
+/** Compares and verifies in a worker of its own; needs no model and no network. */
+export class Evidence {
+  /** @internal */
+  constructor(private readonly connection: Connection) {}
+
+  /** Level by level: the answer of `slm compare --json`. */
+  async compare(options: CompareOptions): Promise<Comparison> {
+    const { references, candidate, policy } = options;
+    return (await this.connection.send({ type: 'compare', references, candidate, policy }, undefined, () => undefined)) as Comparison;
+  }
+
+  /** Everything that a receipt claims, from its objects alone: the answer of `slm verify --json`. */
+  async verifyReceipt(options: VerifyOptions): Promise<Verification> {
+    return (await this.connection.send({ type: 'verify', ...options }, undefined, () => undefined)) as Verification;
+  }
+
+  close(): void {
+    this.connection.end(hostError('USAGE', 'it was closed'));
+  }
+}
+
+export function evidenceThrough(port: Port): Evidence {
+  return new Evidence(new Connection(port));
 }
 
 export class Model {

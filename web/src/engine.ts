@@ -30,6 +30,7 @@ const PREFILL_STEP = 16; // positions between two looks at the messages that cam
 
 export class Engine {
   private loaded: Loaded | undefined;
+  private fetched: Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> | undefined;
   private queue: Promise<unknown> = Promise.resolve();
   private readonly aborts = new Map<number, AbortController>();
   private onLine: (line: string) => void = () => undefined;
@@ -63,6 +64,8 @@ export class Engine {
   private async handle(id: number, request: Request, signal: AbortSignal): Promise<unknown> {
     if (signal.aborted) throw abortError();
     if (request.type === 'load') return this.load(id, request, signal);
+    if (request.type === 'compare') return this.withObjects((module, objects) => compare(module, objects, request));
+    if (request.type === 'verify') return this.withObjects((module, objects) => verify(module, objects, request));
     const { module, model } = this.need();
     switch (request.type) {
       case 'tokenize':
@@ -78,6 +81,27 @@ export class Engine {
     }
   }
 
+  // Fetched and compiled once; what failed is tried again.
+  private program(): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
+    if (typeof WebAssembly === 'undefined') {
+      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
+    }
+    this.fetched ??= this.platform
+      .readModule()
+      .then(async (bytes) => ({ bytes, compiled: await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>) }))
+      .catch((fault: unknown) => {
+        this.fetched = undefined;
+        throw fault;
+      });
+    return this.fetched;
+  }
+
+  // In an instance of its own, so that its memory is given back and no fault reaches the model.
+  private async withObjects<T>(work: (module: SlmModule, objects: number) => T): Promise<T> {
+    const module = await SlmModule.instantiate((await this.program()).compiled, () => undefined);
+    return work(module, module.open('slm_objects_new').handle);
+  }
+
   private need(): Loaded {
     if (this.loaded === undefined) throw hostError('USAGE', 'no model is loaded');
     return this.loaded;
@@ -85,11 +109,8 @@ export class Engine {
 
   private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
     if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
-    if (typeof WebAssembly === 'undefined') {
-      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
-    }
-    const bytes = await this.platform.readModule();
-    const module = await SlmModule.instantiate(await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>), (line) => {
+    const { bytes, compiled } = await this.program();
+    const module = await SlmModule.instantiate(compiled, (line) => {
       this.onLine(line);
     });
     const { artifact, cache } = await loadArtifact(module, openSource(request.source), {
@@ -143,6 +164,28 @@ export class Engine {
     const options = JSON.stringify({ ...request.options, backend, progress: true });
     return module.bytes('slm_observe', model, options, request.cases, request.like ?? new Uint8Array(0));
   }
+}
+
+const BLOB = 0;
+const NODE = 1;
+
+function add(module: SlmModule, objects: number, kind: number, bytes: Uint8Array): string {
+  return (module.json('slm_objects_add', objects, kind, bytes) as { id: string }).id;
+}
+
+function compare(module: SlmModule, objects: number, request: Extract<Request, { type: 'compare' }>): unknown {
+  const named = {
+    references: request.references.map((bytes) => add(module, objects, BLOB, bytes)),
+    candidate: add(module, objects, BLOB, request.candidate),
+    ...(request.policy === undefined ? {} : { policy: add(module, objects, BLOB, request.policy) }),
+  };
+  return module.json('slm_compare', objects, JSON.stringify(named));
+}
+
+function verify(module: SlmModule, objects: number, request: Extract<Request, { type: 'verify' }>): unknown {
+  for (const bytes of request.blobs) add(module, objects, BLOB, bytes);
+  for (const bytes of request.nodes) add(module, objects, NODE, bytes);
+  return module.json('slm_verify', objects, JSON.stringify({ receipt: request.receipt }));
 }
 
 // Lets messages in: an abort, a record. setTimeout would be held back to 4 ms by browsers.

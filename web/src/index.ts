@@ -4,7 +4,7 @@
  *     const model = await loadModel('/models/slm-demo.slm', { onProgress: (p) => show(p.loaded / p.total) });
  *     for await (const token of model.generate({ messages: [{ role: 'user', content: 'Hello' }] })) out(token.text);
  */
-import { loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
+import { type Evidence, evidenceThrough, loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
 import type { FromWorker } from './protocol.js';
 
 export * from './public.js';
@@ -12,6 +12,11 @@ export * from './public.js';
 /** Loads a model in a worker of its own. Rejects with an SlmError that says what to do, or with an AbortError. */
 export function loadModel(source: ModelSource, options: LoadModelOptions = {}): Promise<Model> {
   return loadThrough(startWorker(), source, location.href, options);
+}
+
+/** For comparing containers and verifying receipts, without a model. */
+export function openEvidence(): Evidence {
+  return evidenceThrough(startWorker());
 }
 
 function startWorker(): Port {

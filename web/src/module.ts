@@ -86,7 +86,8 @@ export class SlmModule {
 
   /** A call whose last argument receives a handle. */
   open(name: string, ...args: (number | bigint | Uint8Array | string)[]): { handle: number; answer: unknown } {
-    const answer = this.json(name, ...args, this.out);
+    const bytes = this.bytes(name, ...args, this.out);
+    const answer: unknown = bytes.length === 0 ? null : JSON.parse(new TextDecoder().decode(bytes));
     return { handle: new DataView(this.memory.buffer).getUint32(this.out, true), answer };
   }
 

@@ -1,13 +1,18 @@
 /** slm-web in Node: the same module, in a worker thread. */
 import { Worker } from 'node:worker_threads';
 
-import { loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
+import { type Evidence, evidenceThrough, loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
 
 export * from './public.js';
 
 /** Loads a model in a worker thread of its own. Rejects with an SlmError, or with an AbortError. */
 export function loadModel(source: ModelSource, options: LoadModelOptions = {}): Promise<Model> {
   return loadThrough(startWorker(), source, 'file:///', options);
+}
+
+/** For comparing containers and verifying receipts, without a model. */
+export function openEvidence(): Evidence {
+  return evidenceThrough(startWorker());
 }
 
 function startWorker(): Port {

@@ -8,6 +8,8 @@ export type Request =
   | { type: 'load'; source: SourceMessage; maxPositions: number }
   | { type: 'tokenize' | 'detokenize' | 'render'; record: string }
   | { type: 'generate'; record: string; prefillChunk: number; top: number }
+  | { type: 'compare'; references: Uint8Array[]; candidate: Uint8Array; policy: Uint8Array | undefined }
+  | { type: 'verify'; receipt: string; nodes: Uint8Array[]; blobs: Uint8Array[] }
   | { type: 'observe'; options: { taps?: 'all' | string[]; top_k?: number; prefill_chunk?: number }; cases: string; like: Uint8Array | undefined };
 
 export type ToWorker = { id: number; request: Request } | { id: number; abort: true };
@@ -56,6 +58,34 @@ export interface LoadAnswer {
   identity: Identity;
   model: ModelFacts;
   cache: CacheReport;
+}
+
+/** Levels, arrays and tokens of a comparison: `slm compare --json` (docs/spec/comparison.md). */
+export interface Comparison {
+  policy: { name: string; version: number; sha256: string; margin_e: number };
+  levels: Level[];
+  truth: { verdict: Verdict; arrays: number; candidate: number; reference: number; source: number; summary: string };
+  /** The first difference of all levels, in the order of the computation. */
+  first: Record<string, unknown> | null;
+  arrays: Record<string, unknown>[];
+  tokens: Record<string, unknown>[];
+  tokens_compared: number;
+  tokens_unstable: number;
+}
+export type Verdict = 'pass' | 'fail' | 'error' | 'unstable' | 'not-claimed';
+export interface Level {
+  level: string;
+  verdict: Verdict;
+  summary: string;
+  [key: string]: unknown;
+}
+
+/** `slm verify --json`: every claim recomputed, no stored verdict read. */
+export interface Verification {
+  receipt: string;
+  claims: { name: string; state: 'holds' | 'fails' | 'unstable' | 'not-claimed'; detail: string; node: string; code: string }[];
+  problems: { code: string; node: string; field: string; what: string }[];
+  [key: string]: unknown;
 }
 
 /** What the artifact says of itself (slm_model_open). */

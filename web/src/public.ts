@@ -1,7 +1,8 @@
 /** What the package's entries for browsers and for Node share. */
-export { Generation, Model } from './client.js';
+export { Evidence, Generation, Model } from './client.js';
 export type {
   Answer,
+  CompareOptions,
   Encoding,
   GenerateInput,
   GenerateOptions,
@@ -17,8 +18,9 @@ export type {
   Token,
   TokenizeOptions,
   Top,
+  VerifyOptions,
 } from './client.js';
 export { SlmError, type ErrorFacts } from './errors.js';
 export type { CacheReport, Progress } from './load.js';
-export type { EngineFacts, Identity, ModelFacts } from './protocol.js';
+export type { Comparison, EngineFacts, Identity, Level, ModelFacts, Verdict, Verification } from './protocol.js';
 export { findLoneSurrogate, type RecordValue } from './record.js';

@@ -1,6 +1,6 @@
 // The same checks in every engine, from a page with cross-origin isolation (BKD-02). BROWSERS names the engines.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join, normalize } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -43,6 +43,16 @@ for (const name of ['slm-demo', ...MODELS]) routes.set(`/${name}.slm`, file(read
 mkdirSync(OUT, { recursive: true });
 const head = Number(new DataView(bytes.buffer).getBigUint64(56, true));
 const url = (path: string): string => server.origin + path;
+
+// A store with each model's artifact node, into which every engine's observations go (BKD-02).
+const STORE = join(OUT, 'store');
+const SOURCES = JSON.parse(process.env['SLM_SOURCES'] ?? '{}') as Record<string, string>;
+const BUILD_INFO = JSON.parse(readFileSync(join(ROOT, 'build/wasm/src/capi/build_info.json'), 'utf8')) as unknown;
+rmSync(STORE, { recursive: true, force: true });
+for (const name of MODELS) {
+  slm(['--store', STORE, 'convert', SOURCES[name] ?? '', '-o', join(OUT, `${name}.slm`)]);
+  assert.ok(readFileSync(join(OUT, `${name}.slm`)).equals(readFileSync(artifactPath(name))));
+}
 
 interface LoadResult {
   identity: Identity;
@@ -91,7 +101,7 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
 
     for (const name of MODELS) {
       test(`${name}: bits of native scalar`, async () => {
-        await load(`/${name}.slm`);
+        const { identity } = await load(`/${name}.slm`);
         const casesPath = join(ROOT, 'vectors', name, 'cases.jsonl');
         const nativePath = join(OUT, `${name}.native.golden`);
         slm(['observe', artifactPath(name), '--cases', casesPath, '-o', nativePath]);
@@ -102,7 +112,19 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
           const mine = partsOf(container, [[`wasm-scalar@${engine}`, 'native-scalar'], ['wasm-scalar', 'native-scalar']]);
           assert.ok(mine.blobs.equals(expected.blobs), `arrays differ in chunks of ${prefillChunk}`);
           assert.equal(mine.envelope, expected.envelope);
-          if (prefillChunk === 0) writeFileSync(join(OUT, engine, `${name}.golden`), container);
+          if (prefillChunk !== 0) continue;
+          // The node of this engine's observations; the comparison reads nothing but the two containers.
+          const kept = join(OUT, engine, `${name}.golden`);
+          const facts = join(OUT, engine, `${name}.facts.json`);
+          writeFileSync(kept, container);
+          writeFileSync(facts, JSON.stringify({ build: BUILD_INFO, identity }));
+          const record = ['observe', artifactPath(name), '--cases', casesPath, '--record', kept, '--made-by', facts];
+          const { observation } = JSON.parse(slm(['--store', STORE, '--json', ...record])) as { observation: string };
+          const compared = JSON.parse(slm(['--store', STORE, '--json', 'compare', nativePath, observation])) as {
+            policy: { name: string };
+            first: unknown;
+          };
+          assert.deepEqual([compared.policy.name, compared.first], ['bit-equal.exact-v1', null]);
         }
         for (const sampling of SAMPLINGS) {
           const record = { ids: IDS, max_new_tokens: 200, stop_at_eos: false, kv: true, sampling: sampling.json };
