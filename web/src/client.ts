@@ -9,14 +9,19 @@ import type { SourceMessage } from './source.js';
 
 /** A worker, of a browser or of Node. */
 export interface Port {
-  post(message: ToWorker): void;
+  post(message: ToWorker, transfer?: Transferable[]): void;
   onMessage(handler: (message: FromWorker) => void): void;
   /** Called once when the worker is gone for another reason than close(). */
   onDeath(handler: (reason: string) => void): void;
   close(): void;
 }
 
-export type ModelSource = string | URL | Blob | ArrayBuffer | Uint8Array;
+/** Bytes that another document fetches and sends through the port (serveSource in remote.ts): no network is needed here. */
+export interface RemoteModel {
+  port: MessagePort;
+  name: string;
+}
+export type ModelSource = string | URL | Blob | ArrayBuffer | Uint8Array | RemoteModel;
 
 export interface LoadModelOptions {
   /** Stops the load; the promise rejects with an AbortError. */
@@ -204,7 +209,7 @@ class Connection {
     signal?.addEventListener('abort', stop, { once: true });
     return new Promise((resolve, reject) => {
       this.pending.set(id, { resolve, reject, onEvent });
-      this.port.post({ id, request });
+      this.port.post({ id, request }, request.type === 'load' && request.source.kind === 'port' ? [request.source.port] : []);
     }).finally(() => {
       signal?.removeEventListener('abort', stop);
     });
@@ -459,6 +464,7 @@ function messageOf(source: ModelSource, base: string): SourceMessage {
   if (typeof source === 'string' || source instanceof URL) return { kind: 'url', url: new URL(source, base).href };
   if (source instanceof Blob) return { kind: 'blob', blob: source, name: 'name' in source ? String(source.name) : 'the blob' };
   if (source instanceof Uint8Array) return { kind: 'bytes', bytes: source };
+  if ('port' in source) return { kind: 'port', port: source.port, name: source.name };
   return { kind: 'bytes', bytes: new Uint8Array(source) };
 }
 

@@ -4,8 +4,8 @@
  *     const model = await loadModel('/models/slm-demo.slm', { onProgress: (p) => show(p.loaded / p.total) });
  *     for await (const token of model.generate({ messages: [{ role: 'user', content: 'Hello' }] })) out(token.text);
  */
+import { portOf } from './browser-port.js';
 import { type Evidence, evidenceThrough, loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
-import type { FromWorker } from './protocol.js';
 
 export * from './public.js';
 
@@ -20,23 +20,5 @@ export function openEvidence(): Evidence {
 }
 
 function startWorker(): Port {
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'slm' });
-  return {
-    post: (message) => {
-      worker.postMessage(message);
-    },
-    onMessage: (handler) => {
-      worker.onmessage = (event: MessageEvent<FromWorker>) => {
-        handler(event.data);
-      };
-    },
-    onDeath: (handler) => {
-      worker.onerror = (event) => {
-        handler(event.message ?? 'it could not be started');
-      };
-    },
-    close: () => {
-      worker.terminate();
-    },
-  };
+  return portOf(new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'slm' }));
 }

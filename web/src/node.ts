@@ -1,5 +1,5 @@
 /** slm-web in Node: the same module, in a worker thread. */
-import { Worker } from 'node:worker_threads';
+import { type TransferListItem, Worker } from 'node:worker_threads';
 
 import { type Evidence, evidenceThrough, loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from './client.js';
 
@@ -18,8 +18,8 @@ export function openEvidence(): Evidence {
 function startWorker(): Port {
   const worker = new Worker(new URL('./node-worker.js', import.meta.url));
   return {
-    post: (message) => {
-      worker.postMessage(message);
+    post: (message, transfer = []) => {
+      worker.postMessage(message, transfer as unknown as TransferListItem[]);
     },
     onMessage: (handler) => {
       worker.on('message', handler);

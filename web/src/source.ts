@@ -1,10 +1,12 @@
 /** Where the bytes of an artifact come from: a URL, a Blob or File, or a buffer. */
 import { abortError, hostError, type SlmError } from './errors.js';
+import { RemoteSource } from './remote.js';
 
 /** What crosses to the worker. */
 export type SourceMessage =
   | { kind: 'url'; url: string }
   | { kind: 'blob'; blob: Blob; name: string }
+  | { kind: 'port'; port: MessagePort; name: string }
   | { kind: 'bytes'; bytes: Uint8Array };
 
 /** Bytes in order, from the offset that was asked for. */
@@ -31,6 +33,8 @@ export function openSource(message: SourceMessage): ByteSource {
       return new UrlSource(message.url);
     case 'blob':
       return new BlobSource(message.blob, message.name);
+    case 'port':
+      return new RemoteSource(message.port, message.name);
     case 'bytes':
       return new BufferSource(message.bytes);
   }
