@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "base/utf8.h"
+#include "chat/escape.h"
 #include "chat/format.h"
 #include "unicode/python_v14_0.h"
 
@@ -254,19 +254,17 @@ bool Runtime::AppendStringRepr(const Value& string, TextBuilder* out) {
     for (size_t at = 0; at < part.size();) {
       const size_t begin = at;
       const char32_t c = DecodeUtf8(part, &at);
-      char buffer[16];
-      int n = 0;
+      std::string escape;
       if (c == static_cast<unsigned char>(quote) || c == '\\') {
-        n = std::snprintf(buffer, sizeof buffer, "\\%c", static_cast<char>(c));
+        escape = {'\\', static_cast<char>(c)};
       } else if (c == '\n' || c == '\r' || c == '\t') {
-        n = std::snprintf(buffer, sizeof buffer, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+        escape = {'\\', c == '\n' ? 'n' : c == '\r' ? 'r' : 't'};
       } else if ((unicode::PythonFlagsV14(c) & unicode::kPythonPrintable) == 0) {
-        const char* form = c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x";
-        n = std::snprintf(buffer, sizeof buffer, form, static_cast<unsigned>(c));
+        escape = PythonEscape(c);
       }
-      if (n == 0) continue;
+      if (escape.empty()) continue;
       out->Append(part.substr(plain, begin - plain), owner);
-      out->Append({buffer, static_cast<size_t>(n)}, owner);
+      out->Append(escape, owner);
       plain = at;
     }
     out->Append(part.substr(plain), owner);

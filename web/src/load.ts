@@ -47,7 +47,7 @@ export async function loadArtifact(
   const size = head.length < HEADER_SIZE ? BigInt(head.length) : UNKNOWN_SIZE; // its own word; the source's is checked below
   let opened: { handle: number; answer: unknown };
   try {
-    opened = module.open('slm_artifact_new', head, size);
+    opened = module.open('slm_artifact_new', head.subarray(0, HEADER_SIZE), size); // a first piece may be the whole file
   } catch (fault) {
     stream.cancel();
     throw withHint(refusalForSize(module, head, stream.totalSize) ?? fault, source.hint);
@@ -327,7 +327,7 @@ async function readAtLeast(stream: ByteStream, size: number): Promise<Uint8Array
 function refusalForSize(module: SlmModule, head: Uint8Array, totalSize: number | undefined): unknown {
   if (totalSize === undefined) return undefined;
   try {
-    module.free('slm_artifact_free', module.open('slm_artifact_new', head, BigInt(totalSize)).handle);
+    module.free('slm_artifact_free', module.open('slm_artifact_new', head.subarray(0, HEADER_SIZE), BigInt(totalSize)).handle);
     return undefined;
   } catch (fault) {
     return fault;

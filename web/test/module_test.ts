@@ -34,8 +34,8 @@ test("the host's error codes are those of the table", () => {
   for (const [code, number] of Object.entries(HOST_CODES)) assert.match(table, new RegExp(`"${code}", ${number},`), code);
 });
 
-/** The module with another upper bound of its memory, in pages. */
-function withMaxPages(pages: number): Uint8Array {
+/** The module with another upper bound of its memory: so many pages more than it begins with. */
+function withMorePages(pages: number): Uint8Array {
   const bytes = [...WASM];
   const leb = (at: number): [number, number] => {
     let value = 0;
@@ -54,7 +54,7 @@ function withMaxPages(pages: number): Uint8Array {
       assert.equal(count, 1);
       assert.equal(bytes[first], 1, 'the memory has no upper bound');
       const [min] = leb(first + 1);
-      const body = [1, 1, ...encode(min), ...encode(pages)];
+      const body = [1, 1, ...encode(min), ...encode(min + pages)];
       bytes.splice(at, begin + size - at, 5, ...encode(body.length), ...body);
       return Uint8Array.from(bytes);
     }
@@ -68,17 +68,17 @@ test('a model that does not fit is MEMORY with the sizes, and no trap', async ()
   const { module } = await openModel(bytes);
   assert.ok(module.memoryBytes < 64 << 20, `${module.memoryBytes}`);
   // Less than the file: found before anything is read.
-  await assert.rejects(openModel(bytes, withMaxPages(40)), (fault: unknown) => {
+  await assert.rejects(openModel(bytes, withMorePages(8)), (fault: unknown) => {
     assert.ok(fault instanceof SlmError);
     assert.equal(fault.code, 'MEMORY');
     assert.match(fault.message, new RegExp(`the artifact has ${bytes.length} bytes; memory in use: \\d+ bytes`));
     return true;
   });
   // Room for the file, not for what is made of it: somewhere in a call.
-  const pages = Math.ceil(bytes.length / 65536) + 30;
+  const pages = Math.ceil(bytes.length / 65536) + 4;
   await assert.rejects(
     (async () => {
-      const opened = await openModel(bytes, withMaxPages(pages));
+      const opened = await openModel(bytes, withMorePages(pages));
       opened.module.open('slm_session_new', opened.model, 0);
     })(),
     (fault: unknown) => fault instanceof SlmError && fault.code === 'MEMORY' && /\d+ bytes/.test(fault.message),
