@@ -98,6 +98,7 @@ void RegisterPromote(Command& root, AppContext& context);
 void RegisterVerify(Command& root, AppContext& context);
 void RegisterReport(Command& root, AppContext& context);
 void RegisterMutate(Command& root, AppContext& context);
+void RegisterExport(Command& root, AppContext& context);
 void RegisterFsck(Command& root, AppContext& context);
 void RegisterLog(Command& root, AppContext& context);
 void RegisterShow(Command& root, AppContext& context);

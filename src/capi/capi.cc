@@ -18,10 +18,14 @@
 #include "codec/sha256.h"
 #include "compare/compare.h"
 #include "compare/policy.h"
+#include "evidence/browser_run.h"
 #include "evidence/build_nodes.h"
+#include "evidence/bundle.h"
 #include "evidence/candidate.h"
 #include "evidence/objects.h"
 #include "evidence/observe.h"
+#include "evidence/promote.h"
+#include "evidence/receipt.h"
 #include "evidence/verify.h"
 #include "golden/golden.h"
 #include "identity/node.h"
@@ -53,6 +57,7 @@ using slm::records::RecordStatus;
 constexpr size_t kBufferAlign = 64;
 constexpr uint64_t kMaxRecordBytes = slm::records::kMaxLineBytes;
 constexpr uint64_t kMaxCasesBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxProblems = 1000;  // in one answer
 
 struct FreeMemory {
   void operator()(uint8_t* memory) const { std::free(memory); }
@@ -450,7 +455,93 @@ Result<std::string> VerifyToJson(const slm_objects& objects, std::string_view re
   SLM_ASSIGN(const slm::json::Value receipt, Needed(document.root(), "receipt"));
   SLM_ASSIGN(const slm::Hash256 id, IdOf(receipt, "receipt"));
   SLM_ASSIGN(const auto verification, slm::evidence::Verify(objects.held.Source(), id));
-  return slm::evidence::VerificationToJson(verification);
+  return slm::evidence::VerificationToJson(verification, kMaxProblems);
+}
+
+Result<slm::Hash256> NeededId(const slm::json::Value& record, std::string_view name) {
+  SLM_ASSIGN(const slm::json::Value value, Needed(record, name));
+  return IdOf(value, name);
+}
+
+Result<std::string> WriteBundle(const slm_objects& objects, std::string_view request) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(request));
+  SLM_TRY(slm::records::OnlyMembers(document.root(), {"receipt", "base"}));
+  SLM_ASSIGN(const slm::Hash256 receipt, NeededId(document.root(), "receipt"));
+  std::optional<slm::Hash256> base;
+  if (document.root().Find("base")) {
+    SLM_ASSIGN(base, NeededId(document.root(), "base"));
+  }
+  SLM_ASSIGN(const slm::evidence::Bundle bundle,
+             slm::evidence::CollectBundle(objects.held.Source(), receipt, base ? &*base : nullptr));
+  return std::string(slm::AsText(slm::evidence::EncodeBundle(bundle)));
+}
+
+Result<std::string> ReceiptParts(const slm_objects& objects, std::string_view request) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(request));
+  SLM_TRY(slm::records::OnlyMembers(document.root(), {"receipt"}));
+  SLM_ASSIGN(const slm::Hash256 receipt, NeededId(document.root(), "receipt"));
+  const slm::evidence::ObjectSource source = objects.held.Source();
+  SLM_ASSIGN(const slm::Node promotion, slm::evidence::ReadNode(source, receipt));
+  if (promotion.type != "promotion")
+    return Fail(MakeError(ErrorCode::kNodeType, "a " + promotion.type + ", no promotion").Field("receipt"));
+  const auto child = [&](std::string_view role) -> Result<slm::Node> {
+    const slm::Hash256* id = promotion.Child(role);
+    if (id == nullptr)
+      return Fail(MakeError(ErrorCode::kGraphMissingChild, "the promotion lacks a child").Field(role));
+    return slm::evidence::ReadNode(source, *id);
+  };
+  using slm::evidence::HashOf;
+  using slm::evidence::TextOf;
+  SLM_ASSIGN(const slm::Node acquisition, child("acquisition"));
+  SLM_ASSIGN(const slm::Node artifact, child("artifact"));
+  SLM_ASSIGN(const slm::Node suite, child("case-suite"));
+  SLM_ASSIGN(const slm::Node policy, child("tolerance-policy"));
+  SLM_ASSIGN(const slm::Node observation, child("observation"));
+  SLM_ASSIGN(const slm::Node build, child("runtime-build"));
+  Writer out;
+  out.BeginObject().Key("backend").String(TextOf(promotion, "backend"));
+  out.Key("source").BeginObject().Key("name").String(TextOf(acquisition, "name"));
+  out.Key("revision").String(TextOf(acquisition, "revision")).EndObject();
+  out.Key("artifact").BeginObject().Key("root").String(slm::ToHex(HashOf(artifact, "root")));
+  out.Key("sha256").String(slm::ToHex(HashOf(artifact, "file_sha256"))).EndObject();
+  const slm::cbor::Value* n_cases = suite.metadata.Find("n_cases");
+  out.Key("cases").String(slm::ToHex(HashOf(suite, "blob")));
+  out.Key("n_cases").Uint(n_cases != nullptr && n_cases->AsUint() != nullptr ? *n_cases->AsUint() : 0);
+  out.Key("policy").String(slm::ToHex(HashOf(policy, "blob")));
+  out.Key("observation").String(slm::ToHex(HashOf(observation, "blob")));
+  out.Key("evidence").BeginArray();
+  for (const slm::Hash256& id : promotion.Children("oracle-run")) {
+    SLM_ASSIGN(const slm::Node run, slm::evidence::ReadNode(source, id));
+    out.BeginObject().Key("mode").String(TextOf(run, "mode"));
+    out.Key("blob").String(slm::ToHex(HashOf(run, "blob"))).EndObject();
+  }
+  out.EndArray().Key("module").String(slm::ToHex(HashOf(build, "executable_sha256")));
+  const slm::cbor::Value* engine = observation.metadata.Find("engine");
+  out.Key("engine").Raw(engine == nullptr ? "null" : slm::cbor::ToJson(*engine, false)).EndObject();
+  return out.Take();
+}
+
+Result<std::string> PromoteToJson(slm_objects* objects, std::string_view request) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(request));
+  const slm::json::Value root = document.root();
+  SLM_TRY(slm::records::OnlyMembers(root, {"base", "candidate", "made_by"}));
+  SLM_ASSIGN(const slm::Hash256 base, NeededId(root, "base"));
+  SLM_ASSIGN(const slm::json::Value made_by, Needed(root, "made_by"));
+  SLM_ASSIGN(slm::evidence::BrowserRun run,
+             slm::evidence::ParseBrowserRun(std::string(made_by.source_text())));
+  const slm::evidence::ObjectSource source = objects->held.Source();
+  SLM_ASSIGN(slm::evidence::PromotionParts parts, slm::evidence::PartsOfPromotion(source, base));
+  SLM_ASSIGN(parts.observation_blob, NeededId(root, "candidate"));
+  parts.build = std::move(run.build);
+  parts.backend = std::move(run.backend);
+  parts.engine = std::move(run.engine);
+  SLM_ASSIGN(const slm::evidence::Promotion promotion,
+             slm::evidence::WritePromotion(source, objects->held.Sink(), parts));
+  Writer out;
+  out.BeginObject().Key("receipt").String(slm::ToHex(promotion.receipt));
+  out.Key("holds").Bool(promotion.Holds());
+  out.Key("comparison").Raw(slm::compare::ComparisonToJson(promotion.comparison)).EndObject();
+  return out.Take();
 }
 
 // A call on objects whose answer is a text of its own.
@@ -769,6 +860,59 @@ int32_t slm_objects_add(slm_context* context, slm_objects* objects, uint32_t kin
     out.Key("id").String(slm::ToHex(id));
     return {};
   });
+}
+
+SLM_EXPORT(slm_objects_read)
+int32_t slm_objects_read(slm_context* context, slm_objects* objects, const uint8_t* bundle, size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerWith(context, [&](Writer& out) -> RecordStatus {
+    if (!Knows(context->objects, objects)) return Fail(UnknownHandle("objects"));
+    SLM_ASSIGN(slm::evidence::Bundle read, slm::evidence::DecodeBundle(slm::AsBytes(TextAt(bundle, size))));
+    out.Key("receipt").String(slm::ToHex(read.receipt));
+    out.Key("nodes").Uint(read.objects.nodes.size()).Key("blobs").Uint(read.objects.blobs.size());
+    objects->held.nodes.merge(read.objects.nodes);
+    objects->held.blobs.merge(read.objects.blobs);
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_objects_write)
+int32_t slm_objects_write(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerFrom(context, objects, TextAt(request, size), WriteBundle);
+}
+
+SLM_EXPORT(slm_objects_get)
+int32_t slm_objects_get(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* id) {
+  if (context == nullptr) return kNullContext;
+  if (!Knows(context->objects, objects)) return Refuse(context, UnknownHandle("objects"));
+  if (kind > 1 || id == nullptr)
+    return Refuse(context, MakeError(ErrorCode::kUsage, "a kind is 0 (blob) or 1 (node), an id is needed"));
+  context->result.clear();
+  slm::Hash256 hash{};
+  std::memcpy(hash.data(), id, hash.size());
+  const slm::evidence::ObjectSource source = objects->held.Source();
+  const auto bytes = kind == 0 ? slm::evidence::ReadBlob(source, hash) : source.node(hash);
+  if (!bytes.has_value()) return Refuse(context, bytes.error());
+  context->result.assign(slm::AsText(*bytes));
+  return 0;
+}
+
+SLM_EXPORT(slm_receipt_parts)
+int32_t slm_receipt_parts(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerFrom(context, objects, TextAt(request, size), ReceiptParts);
+}
+
+SLM_EXPORT(slm_promote)
+int32_t slm_promote(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
+  if (context == nullptr) return kNullContext;
+  if (!Knows(context->objects, objects)) return Refuse(context, UnknownHandle("objects"));
+  context->result.clear();
+  Result<std::string> text = PromoteToJson(objects, TextAt(request, size));
+  if (!text) return Refuse(context, text.error());
+  context->result = *std::move(text);
+  return 0;
 }
 
 SLM_EXPORT(slm_compare)

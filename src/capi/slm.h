@@ -147,6 +147,26 @@ void slm_objects_free(slm_context* context, slm_objects* objects);
 int32_t slm_objects_add(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* data,
                         size_t size);
 
+/* Adds all objects of a bundle (docs/spec/promotion.md, 6). Answer {"receipt","nodes","blobs"}: what it is
+ * the bundle of, and how many objects it holds. Errors: the CBOR codes, GRAPH-SCHEMA. */
+int32_t slm_objects_read(slm_context* context, slm_objects* objects, const uint8_t* bundle, size_t size);
+/* `request`: {"receipt": id} and optionally {"base": id}, a node whose reader has everything below it.
+ * Answer: the bytes of a bundle of what the receipt reaches, less what base does. Errors: NOT-FOUND,
+ * GRAPH-MISSING-CHILD, FSCK-HASH. */
+int32_t slm_objects_write(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
+/* The bytes of one object; `id`: 32 bytes. Errors: NOT-FOUND. */
+int32_t slm_objects_get(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* id);
+/* What a promotion names, nothing of it recomputed. `request`: {"receipt": id}. Answer {"backend","source":
+ * {"name","revision"},"artifact":{"root","sha256"},"cases","n_cases","policy","observation": ids of blobs,
+ * "evidence":[{"mode","blob"}],"module","engine": what the observation says of it, or null}. */
+int32_t slm_receipt_parts(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
+
+/* Writes a promotion by another backend: artifact, suite, evidence and policy are those of the promotion
+ * `base`. `request`: {"base": id,"candidate": id of the container's blob,"made_by":{"build": what
+ * tools/build_info.py wrote,"identity": what the package's identity() says}}. Its objects are added; answer
+ * {"receipt","holds","comparison": as slm_compare}. Errors: those of promote. */
+int32_t slm_promote(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
+
 /* Compares containers that are among the objects' blobs. `request`: {"references":[ids],"candidate": id} and
  * optionally "policy": id of a policy's blob; without one the shipped policy for this comparison. One
  * reference may be of any mode, a candidate too (then every bit counts); several: one of each mode of the
@@ -154,8 +174,8 @@ int32_t slm_objects_add(slm_context* context, slm_objects* objects, uint32_t kin
 int32_t slm_compare(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
 
 /* Verifies a receipt from the objects alone: everything is hashed again, every verdict recomputed. `request`:
- * {"receipt": id}. Answer: that of `slm verify --json`. A claim that fails is part of the answer, not an
- * error. Errors: NOT-FOUND, NODE-TYPE for what is no receipt. */
+ * {"receipt": id}. Answer: that of `slm verify --json`, with the first 1,000 problems at most. A claim that
+ * fails is part of the answer, not an error. Errors: NOT-FOUND, NODE-TYPE for what is no receipt. */
 int32_t slm_verify(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
 
 #ifdef __cplusplus

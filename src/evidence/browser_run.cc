@@ -73,13 +73,22 @@ Result<cbor::Map> ParseEngine(const json::Value& identity) {
     SLM_ASSIGN(std::string text, Text(engine, key));
     out.Set(name, std::move(text));
   }
+  constexpr std::pair<std::string_view, std::string_view> kFeatures[] = {
+      {"simd", "simd"},
+      {"relaxedSimd", "relaxed_simd"},
+      {"threads", "threads"},
+      {"crossOriginIsolated", "cross_origin_isolated"},
+      {"secureContext", "secure_context"},
+      {"privateFileSystem", "private_file_system"}};
   SLM_ASSIGN(const json::Value features, Object(engine, "features",
                                                 {"simd", "relaxedSimd", "threads", "crossOriginIsolated",
                                                  "secureContext", "privateFileSystem"}));
   cbor::Map flags;
-  for (const json::Value feature : features.children()) {
-    if (!feature.is_bool()) return Bad(feature, "a feature is true or false");
-    flags.Set(feature.key(), feature.boolean());
+  for (const auto& [key, name] : kFeatures) {
+    const auto feature = features.Find(key);
+    if (!feature || !feature->is_bool())
+      return Bad(feature.value_or(features), "true or false is expected: " + std::string(key));
+    flags.Set(name, feature->boolean());
   }
   out.Set("features", std::move(flags));
   return out;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "codec/cbor.h"
 #include "compare/compare.h"
 #include "evidence/build_nodes.h"
 #include "evidence/objects.h"
@@ -29,7 +30,13 @@ struct PromotionParts {
   Hash256 observation_blob{};           // golden container of the candidate
   RuntimeBuild build;
   Backend backend;
+  std::optional<cbor::Map> engine;  // of a browser: what it said of itself (browser_run.h)
 };
+
+// What another promotion of the same artifact, suite, evidence and policy starts from: everything but
+// observation, build, backend and engine, which are left empty. Errors: NODE-TYPE for what is no promotion,
+// GRAPH-MISSING-CHILD, NOT-FOUND, FSCK-HASH.
+[[nodiscard]] Result<PromotionParts> PartsOfPromotion(const ObjectSource& source, const Hash256& promotion);
 
 struct Promotion {
   Hash256 receipt{};

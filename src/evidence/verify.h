@@ -72,7 +72,9 @@ inline constexpr std::string_view kTrustedWithoutProof =
 [[nodiscard]] Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt);
 
 [[nodiscard]] std::string VerificationToText(const Verification& verification);
-[[nodiscard]] std::string VerificationToJson(const Verification& verification);
+// At most `max_problems` of them stand in it; "n_problems" counts all.
+[[nodiscard]] std::string VerificationToJson(const Verification& verification,
+                                             uint64_t max_problems = UINT64_MAX);
 
 }  // namespace slm::evidence
 

@@ -3,7 +3,7 @@
  */
 import { abortError, hostError, SlmError } from './errors.js';
 import type { CacheReport, Progress } from './load.js';
-import type { Comparison, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker, Verification, WorkerEvent } from './protocol.js';
+import type { BundleFacts, Comparison, FromWorker, Identity, LoadAnswer, ModelFacts, Promoted, ReceiptParts, Request, ToWorker, Verification, WorkerEvent } from './protocol.js';
 import { type RecordValue, toJson } from './record.js';
 import type { SourceMessage } from './source.js';
 
@@ -119,7 +119,7 @@ export interface Token {
   text: string;
   bytes: Uint8Array;
   trace?: unknown;
-  /** Of the step after this token's choice. */
+  /** Of the step that chose this token. */
   top?: Top;
 }
 export interface Answer {
@@ -169,6 +169,17 @@ export interface VerifyOptions {
   /** Preimages of nodes and contents of blobs, in any order; all are hashed again. */
   nodes: Uint8Array[];
   blobs: Uint8Array[];
+}
+
+export interface PromoteOptions {
+  /** Id of a kept promotion. */
+  base: string;
+  /** The container that Model.observe() gave. */
+  candidate: Uint8Array;
+  /** Facts of the module's build: what tools/build_info.py wrote. */
+  build: Readonly<Record<string, string>>;
+  /** Of the model that observed. */
+  identity: Identity;
 }
 
 interface Pending {
@@ -320,6 +331,43 @@ export class Evidence {
   /** Everything that a receipt claims, from its objects alone: the answer of `slm verify --json`. */
   async verifyReceipt(options: VerifyOptions): Promise<Verification> {
     return (await this.connection.send({ type: 'verify', ...options }, undefined, () => undefined)) as Verification;
+  }
+
+  /** Keeps the objects of a bundle in this worker, with those of earlier ones. */
+  async readBundle(bundle: Uint8Array): Promise<BundleFacts> {
+    return (await this.ask({ type: 'read-bundle', bundle })) as BundleFacts;
+  }
+
+  /** What a kept receipt names. */
+  async parts(receipt: string): Promise<ReceiptParts> {
+    return (await this.ask({ type: 'receipt-parts', receipt })) as ReceiptParts;
+  }
+
+  /** A kept blob. */
+  async blob(id: string): Promise<Uint8Array> {
+    return (await this.ask({ type: 'blob', id })) as Uint8Array;
+  }
+
+  /** Writes the receipt of another backend over a kept one: same artifact, suite, evidence and policy. */
+  async promote({ base, candidate, build, identity }: PromoteOptions): Promise<Promoted> {
+    const { name, version, javascript, userAgent, features } = identity.engine;
+    const engine = { name, version, javascript, userAgent, features: { ...features } };
+    const madeBy = toJson({ build: { ...build }, identity: { ...identity, backend: { ...identity.backend }, engine } }, '');
+    return (await this.ask({ type: 'promote', base, candidate, madeBy })) as Promoted;
+  }
+
+  /** A kept receipt as a bundle; with `base`, without what that one reaches. */
+  async writeBundle(receipt: string, base?: string): Promise<Uint8Array> {
+    return (await this.ask({ type: 'write-bundle', receipt, base })) as Uint8Array;
+  }
+
+  /** As verifyReceipt, from the kept objects. */
+  async verifyKept(receipt: string): Promise<Verification> {
+    return (await this.ask({ type: 'verify-kept', receipt })) as Verification;
+  }
+
+  private ask(request: Request): Promise<unknown> {
+    return this.connection.send(request, undefined, () => undefined);
   }
 
   close(): void {

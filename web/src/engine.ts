@@ -30,6 +30,7 @@ const PREFILL_STEP = 16; // positions between two looks at the messages that cam
 
 export class Engine {
   private loaded: Loaded | undefined;
+  private kept: Promise<{ module: SlmModule; objects: number }> | undefined;
   private fetched: Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> | undefined;
   private queue: Promise<unknown> = Promise.resolve();
   private readonly aborts = new Map<number, AbortController>();
@@ -66,6 +67,7 @@ export class Engine {
     if (request.type === 'load') return this.load(id, request, signal);
     if (request.type === 'compare') return this.withObjects((module, objects) => compare(module, objects, request));
     if (request.type === 'verify') return this.withObjects((module, objects) => verify(module, objects, request));
+    if (request.type in KEPT) return this.onKept(request as KeptRequest);
     const { module, model } = this.need();
     switch (request.type) {
       case 'tokenize':
@@ -100,6 +102,18 @@ export class Engine {
   private async withObjects<T>(work: (module: SlmModule, objects: number) => T): Promise<T> {
     const module = await SlmModule.instantiate((await this.program()).compiled, () => undefined);
     return work(module, module.open('slm_objects_new').handle);
+  }
+
+  // Objects that stay between requests, in one instance; after a fault of the module they are gone.
+  private async onKept(request: KeptRequest): Promise<unknown> {
+    this.kept ??= this.withObjects((module, objects) => ({ module, objects }));
+    const { module, objects } = await this.kept;
+    try {
+      return KEPT[request.type](module, objects, request as never);
+    } catch (fault) {
+      if (module.failed) this.kept = undefined;
+      throw fault;
+    }
   }
 
   private need(): Loaded {
@@ -187,6 +201,22 @@ function verify(module: SlmModule, objects: number, request: Extract<Request, { 
   for (const bytes of request.nodes) add(module, objects, NODE, bytes);
   return module.json('slm_verify', objects, JSON.stringify({ receipt: request.receipt }));
 }
+
+type RequestOf<T extends Request['type']> = Extract<Request, { type: T }>;
+type KeptType = 'read-bundle' | 'receipt-parts' | 'blob' | 'promote' | 'write-bundle' | 'verify-kept';
+type KeptRequest = RequestOf<KeptType>;
+
+const KEPT: { [T in KeptType]: (module: SlmModule, objects: number, request: RequestOf<T>) => unknown } = {
+  'read-bundle': (module, objects, { bundle }) => module.json('slm_objects_read', objects, bundle),
+  'receipt-parts': (module, objects, { receipt }) => module.json('slm_receipt_parts', objects, JSON.stringify({ receipt })),
+  blob: (module, objects, { id }) => module.blob(objects, id),
+  promote: (module, objects, { base, candidate, madeBy }) => {
+    const id = add(module, objects, BLOB, candidate);
+    return module.json('slm_promote', objects, `{"base":${JSON.stringify(base)},"candidate":"${id}","made_by":${madeBy}}`);
+  },
+  'write-bundle': (module, objects, { receipt, base }) => module.bytes('slm_objects_write', objects, JSON.stringify({ receipt, base })),
+  'verify-kept': (module, objects, { receipt }) => module.json('slm_verify', objects, JSON.stringify({ receipt })),
+};
 
 // Lets messages in: an abort, a record. setTimeout would be held back to 4 ms by browsers.
 function breathe(): Promise<void> {

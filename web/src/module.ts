@@ -106,6 +106,18 @@ export class SlmModule {
     this.bytes('slm_artifact_chunk', artifact, index, sha256 === undefined ? 0 : this.out);
   }
 
+  /** A blob among the objects, by its id in hexadecimal. */
+  blob(objects: number, id: string): Uint8Array {
+    if (!/^[0-9a-f]{64}$/.test(id)) throw hostError('USAGE', 'an id has 64 hexadecimal digits', { field: 'id' });
+    this.view(this.out, 32).set(Uint8Array.from(id.match(/../g) ?? [], (pair) => parseInt(pair, 16)));
+    return this.bytes('slm_objects_get', objects, 0, this.out);
+  }
+
+  /** Whether it was dropped: every call is refused now. */
+  get failed(): boolean {
+    return this.failure !== undefined;
+  }
+
   /** SHA-256 by the module's own code. */
   sha256(data: Uint8Array): Uint8Array {
     const pointer = this.put(data);

@@ -10,6 +10,11 @@ export type Request =
   | { type: 'generate'; record: string; prefillChunk: number; top: number }
   | { type: 'compare'; references: Uint8Array[]; candidate: Uint8Array; policy: Uint8Array | undefined }
   | { type: 'verify'; receipt: string; nodes: Uint8Array[]; blobs: Uint8Array[] }
+  | { type: 'read-bundle'; bundle: Uint8Array }
+  | { type: 'receipt-parts' | 'verify-kept'; receipt: string }
+  | { type: 'blob'; id: string }
+  | { type: 'promote'; base: string; candidate: Uint8Array; madeBy: string }
+  | { type: 'write-bundle'; receipt: string; base: string | undefined }
   | { type: 'observe'; options: { taps?: 'all' | string[]; top_k?: number; prefill_chunk?: number }; cases: string; like: Uint8Array | undefined };
 
 export type ToWorker = { id: number; request: Request } | { id: number; abort: true };
@@ -80,12 +85,46 @@ export interface Level {
   [key: string]: unknown;
 }
 
-/** `slm verify --json`: every claim recomputed, no stored verdict read. */
+/** `slm verify --json`: every claim recomputed, no stored verdict read. At most 1,000 problems stand in it. */
 export interface Verification {
   receipt: string;
-  claims: { name: string; state: 'holds' | 'fails' | 'unstable' | 'not-claimed'; detail: string; node: string; code: string }[];
-  problems: { code: string; node: string; field: string; what: string }[];
-  [key: string]: unknown;
+  holds: boolean;
+  nodes: number;
+  blobs: number;
+  bytes: number;
+  claims: { claim: string; state: 'holds' | 'fails' | 'unstable' | 'not claimed'; detail: string; node: string; code?: string }[];
+  n_problems: number;
+  problems: { code: string; node: string; field: string; message: string }[];
+  open_items: { what: string; settled_by: string }[];
+  trusted_without_proof: string;
+}
+
+/** What a receipt names (slm_receipt_parts); nothing of it is recomputed. Ids are hexadecimal, of blobs. */
+export interface ReceiptParts {
+  backend: string;
+  source: { name: string; revision: string };
+  artifact: { root: string; sha256: string };
+  cases: string;
+  n_cases: number;
+  policy: string;
+  observation: string;
+  evidence: { mode: string; blob: string }[];
+  /** SHA-256 of the executable or module. */
+  module: string;
+  /** Of a browser's observation: what it said of itself. */
+  engine: Record<string, unknown> | null;
+}
+
+export interface BundleFacts {
+  receipt: string;
+  nodes: number;
+  blobs: number;
+}
+
+export interface Promoted {
+  receipt: string;
+  holds: boolean;
+  comparison: Comparison;
 }
 
 /** What the artifact says of itself (slm_model_open). */

@@ -11,7 +11,9 @@ export type {
   ModelSource,
   ObserveOptions,
   Offsets,
+  PromoteOptions,
   Prompt,
+  RemoteModel,
   Rendered,
   Sampling,
   Span,
@@ -22,5 +24,5 @@ export type {
 } from './client.js';
 export { SlmError, type ErrorFacts } from './errors.js';
 export type { CacheReport, Progress } from './load.js';
-export type { Comparison, EngineFacts, Identity, Level, ModelFacts, Verdict, Verification } from './protocol.js';
+export type { BundleFacts, Comparison, EngineFacts, Identity, Level, ModelFacts, Promoted, ReceiptParts, Verdict, Verification } from './protocol.js';
 export { findLoneSurrogate, type RecordValue } from './record.js';

@@ -31,7 +31,6 @@ export class Inspector {
   private readonly tokenPanel = h('div', { class: 'panel', tabindex: 0 });
   private readonly stepList = h('ol', { class: 'steps' });
   private readonly choose: (id: string) => void;
-  private next: Top | undefined;
   private n = 0;
 
   constructor(
@@ -54,16 +53,13 @@ export class Inspector {
   }
 
   setPrompt(prompt: Prompt): void {
-    this.next = prompt.top;
     this.promptPanel.replaceChildren(...this.promptView(prompt));
     this.tokenPanel.replaceChildren(...this.tokensView(prompt));
   }
 
   addToken(token: Token): void {
     if (token.id === null) return;
-    const top = this.next;
-    this.next = token.top;
-    this.stepList.append(this.stepView(token.id, token.bytes, top, ++this.n));
+    this.stepList.append(this.stepView(token.id, token.bytes, token.top, ++this.n));
   }
 
   showStep(index: number): void {
@@ -156,7 +152,7 @@ export class Inspector {
       later(this.vocabulary, other, (bytes) => {
         label.replaceChildren(tokenText(bytes));
       });
-      const bar = h('span', { class: 'bar' });
+      const bar = h('span', { class: 'fill' });
       bar.style.inlineSize = `${Math.max(0.5, 100 * p)}%`;
       bars.append(
         h(
