@@ -263,7 +263,8 @@ def web(context: Context) -> None:
 def browsers(context: Context) -> None:
     """The same bits in Chromium, Firefox and WebKitGTK."""
     env = web_environment(context)
-    context.run(["node", "--test", "--test-reporter=spec", str(context.root / "web" / "build" / "test" / "browser_test.js")], env=env)
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "pack")]
+    context.run(["node", "--test", "--test-concurrency=1", "--test-reporter=spec", *tests], env=env)
 
 
 def documents(context: Context) -> None:

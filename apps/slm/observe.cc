@@ -141,7 +141,7 @@ void RegisterObserve(Command& root, AppContext& context) {
   command.Option("--taps", &args->taps, "all, or observation names separated by commas (without --like)");
   command.Option("--backend", &args->backend, "native-scalar or native-vector");
   command.Excludes("--like", {"--taps"});
-  command.Excludes("--record", {"-o", "--like", "--taps", "--backend"});
+  command.Excludes("--record", {"--out", "--like", "--taps", "--backend"});
   command.Help(
       {.examples = {"slm observe model.slm --cases cases.jsonl --like reference.golden -o candidate.golden"},
        .input = "cases of at most 64 MiB",

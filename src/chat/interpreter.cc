@@ -929,7 +929,8 @@ class Interpreter {
     if ((flags & 2) != 0) {
       std::vector<Value> rest;
       if (n_given > n_parameters)
-        rest.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(n_parameters), arguments.positional.end());
+        rest.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(n_parameters),
+                    arguments.positional.end());
       own->slots[node.operands[5]] = heap().Tuple(rest);
     } else if (n_given > n_parameters) {
       runtime_.RaiseType("macro '" + MacroName(node) + "' takes not more than " +

@@ -1,5 +1,5 @@
-// Unpacks what tools/pack_unicode.py packed, where the form is defined. The bytes come from the program itself
-// and are not checked.
+// Unpacks what tools/pack_unicode.py packed, where the form is defined. The bytes come from the program
+// itself and are not checked.
 #ifndef SLM_UNICODE_UNPACK_H_
 #define SLM_UNICODE_UNPACK_H_
 
