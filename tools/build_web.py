@@ -20,6 +20,12 @@ def run(*command: str, cwd: pathlib.Path = ROOT) -> None:
     subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, check=True)
 
 
+def build_module(jobs: str) -> None:
+    if not (BUILD / "build.ninja").exists():
+        run("cmake", "--preset", "wasm")
+    run("cmake", "--build", str(BUILD), "-j", jobs, "--target", "slm_module_info")
+
+
 def install_packages() -> None:
     """What the lock file names, hashes checked, no scripts of packages run; nothing where it is there already."""
     lock = (WEB / "package-lock.json").read_bytes()
@@ -41,9 +47,7 @@ def main() -> int:
     parser.add_argument("--tests", action="store_true", help="the tests too")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 2))
     args = parser.parse_args()
-    if not (BUILD / "build.ninja").exists():
-        run("cmake", "--preset", "wasm")
-    run("cmake", "--build", str(BUILD), "-j", args.jobs, "--target", "slm_module_info")
+    build_module(args.jobs)
     install_packages()
     compile_to("tsconfig.json", WEB / "dist", WEB / "dist")
     if args.tests:

@@ -52,7 +52,7 @@ need('#panels').append(chatPanel, verify.element, receipt.element);
 tabs(need('#tabs'), 'do', [
   { id: 'chat', label: 'Chat', panel: chatPanel },
   { id: 'verify', label: 'Verify', panel: verify.element },
-  { id: 'receipt', label: 'Check a receipt', panel: receipt.element },
+  { id: 'receipt', label: 'Receipt', panel: receipt.element },
 ]);
 need('#footer').append(
   h('p', { class: 'hint' }, `slm ${__MODULE_BUILD__.version}, module `, h('span', { class: 'mono' }, __MODULE_BUILD__.executable_sha256.slice(0, 12)), '. Static files; no requests to anywhere but where you point it.'),

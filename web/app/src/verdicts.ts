@@ -3,7 +3,7 @@ import { foreign, h } from './dom.js';
 
 export const LEVELS: Readonly<Record<string, string>> = {
   L0: 'identity', L1: 'tokenization', L2: 'template', L3: 'mapping', L4: 'packing', L5: 'operators', L6: 'layers', L7: 'logits',
-  L8: 'sampling', L9: 'generation', L10: 'conversation', L11: 'distribution', L12: 'sealed behaviour', truth: 'truth rule',
+  L8: 'sampling', L9: 'generation', L10: 'conversation', L11: 'distribution', L12: 'sealed behaviour', truth: 'no further from truth than the source',
 };
 
 const MARKS: Readonly<Record<string, readonly [mark: string, look: string]>> = {
@@ -22,13 +22,13 @@ export interface VerdictRow {
 }
 
 export function verdictTable(caption: string, rows: readonly VerdictRow[]): HTMLElement {
-  const body = h('tbody');
+  const body = h('tbody', { role: 'rowgroup' }); // the roles stay where narrow rows are laid out as a grid
   for (const { name, verdict, detail } of rows) {
     const what = LEVELS[name];
     body.append(
-      h('tr', {}, h('th', { scope: 'row' }, foreign(name), what === undefined || what === name ? undefined : h('span', { class: 'hint' }, ` ${what}`)), h('td', {}, verdictMark(verdict)), h('td', { class: 'detail' }, foreign(detail))),
+      h('tr', { role: 'row' }, h('th', { scope: 'row', role: 'rowheader' }, foreign(name), what === undefined || what === name ? undefined : h('span', { class: 'hint' }, ` ${what}`)), h('td', { role: 'cell' }, verdictMark(verdict)), h('td', { class: 'detail', role: 'cell' }, foreign(detail))),
     );
   }
-  const head = ['Claim', 'Verdict', 'Why'].map((name) => h('th', { scope: 'col' }, name));
-  return h('table', { class: 'verdicts' }, h('caption', { class: 'hidden' }, caption), h('thead', {}, h('tr', {}, ...head)), body);
+  const head = ['Claim', 'Verdict', 'Why'].map((name) => h('th', { scope: 'col', role: 'columnheader' }, name));
+  return h('table', { class: 'verdicts', role: 'table' }, h('caption', { class: 'hidden' }, caption), h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, ...head)), body);
 }
