@@ -12,15 +12,17 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-/** Serves what `routes` says; a path that is not there is 404. */
-export async function serve(routes: Map<string, Answer>): Promise<TestServer> {
+/** Serves what `routes` says, with isolation headers unless told otherwise; a path that is not there is 404. */
+export async function serve(routes: Map<string, Answer>, { isolated = true } = {}): Promise<TestServer> {
   const seen = new Map<string, (string | undefined)[]>();
   const server: Server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://127.0.0.1').pathname;
     const earlier = seen.get(path) ?? [];
     seen.set(path, [...earlier, request.headers.range]);
-    response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
-    response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
+    if (isolated) {
+      response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+      response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
+    }
     response.setHeader('Cache-Control', 'no-store');
     const answer = routes.get(path);
     if (answer !== undefined) return answer(request, response, earlier.length);

@@ -141,8 +141,11 @@ export class Inspector {
       'span',
       { class: 'facts' },
       h('span', {}, `id ${id}`),
+      ' ',
       hex,
+      ' ',
       h('span', {}, probability === undefined ? 'not among the likeliest' : `p ${numberText(probability)}`),
+      ' ',
       top === undefined ? undefined : h('span', {}, `margin ${numberText(top.margin)}`),
     );
     const bars = h('ul', { class: 'bars' });
@@ -159,12 +162,13 @@ export class Inspector {
           'li',
           other === id ? { class: 'taken' } : {},
           label,
+          ' ',
           h('span', { class: 'track', 'aria-hidden': 'true' }, bar),
           h('span', { class: 'number' }, numberText(p)),
           other === id ? h('span', { class: 'hidden' }, ' chosen') : undefined,
         ),
       );
     });
-    return h('li', { class: 'step' }, h('div', { class: 'step-head' }, h('span', { class: 'number hint' }, String(n)), name, facts), bars);
+    return h('li', { class: 'step' }, h('div', { class: 'step-head' }, h('span', { class: 'number hint' }, String(n)), ' ', name, ' ', facts), bars);
   }
 }
