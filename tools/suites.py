@@ -255,15 +255,17 @@ def web_environment(context: Context) -> dict[str, str]:
 def web(context: Context) -> None:
     """The module and the package in Node."""
     env = web_environment(context)
-    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("module", "bits", "text", "load", "teeth")]
+    names = ("module", "bits", "text", "load", "teeth", "app_text")
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in names]
     context.python("tests/web/build_teeth.py", str(context.build / "wasm"), str(context.build / "web" / "teeth"))
     context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)
 
 
 def browsers(context: Context) -> None:
-    """The same bits in Chromium, Firefox and WebKitGTK."""
+    """The same bits in Chromium, Firefox and WebKitGTK; the page in Chromium."""
     env = web_environment(context)
-    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "pack")]
+    context.python("tools/build_page.py", "--slm", str(context.slm))
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "pack", "app")]
     context.run(["node", "--test", "--test-concurrency=1", "--test-reporter=spec", *tests], env=env)
 
 
