@@ -18,6 +18,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+import template as template_bench
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RELEASE = ROOT / "build" / "release"
 SLM = RELEASE / "apps" / "slm" / "slm"
@@ -147,6 +149,11 @@ def sampler(_: pathlib.Path) -> bool:
     return subprocess.run([RELEASE / "bench" / "sampler_bench"], check=False).returncode == 0
 
 
+def template(_: pathlib.Path) -> bool:
+    """Chat templates against Jinja2, in turns."""
+    return template_bench.main(RELEASE / "bench" / "template_bench")
+
+
 def sync_copy(source: pathlib.Path, target: pathlib.Path) -> float:
     started = time.perf_counter()
     shutil.copyfile(source, target)
@@ -161,7 +168,7 @@ def convert(scratch: pathlib.Path) -> bool:
     """Acquire plus convert against writing the same bytes twice with cp and sync, interleaved."""
     weights = SMOLLM2 / "model.safetensors"
     ratios = []
-    for round_ in range(3):
+    for round_ in range(5):
         copies = sync_copy(weights, scratch / "copy-1") + sync_copy(weights, scratch / "copy-2")
         store, out = scratch / f"convert-{round_}.store", scratch / f"convert-{round_}.slm"
         started = time.perf_counter()
@@ -178,7 +185,7 @@ def convert(scratch: pathlib.Path) -> bool:
 
 def main() -> int:
     known = {"accuracy": accuracy, "decode": decode, "load": load, "convert": convert, "sha256": sha256,
-             "sampler": sampler}
+             "sampler": sampler, "template": template}
     chosen = sys.argv[1:] or list(known)
     unknown = [name for name in chosen if name not in known]
     if unknown:

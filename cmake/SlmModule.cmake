@@ -1,9 +1,29 @@
+# With SLM_PCH, the standard headers are parsed once for all targets of a kind; a compiler demands that these
+# have the same flags, so the first target of a kind makes the header and the others use it.
+function(slm_precompile target kind)
+  if(NOT SLM_PCH)
+    return()
+  endif()
+  get_property(maker GLOBAL PROPERTY slm_precompiled_${kind})
+  if(maker)
+    target_precompile_headers(${target} REUSE_FROM ${maker})
+  else()
+    set(header precompiled.h)
+    if(kind STREQUAL "test")
+      set(header precompiled_test.h)
+    endif()
+    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/${header})
+    set_property(GLOBAL PROPERTY slm_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
 # slm_module(NAME SOURCES a.cc ... [DEPS base codec ...] [LIBS OpenSSL::Crypto ...]
-#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [HOT])
+#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [HOT] [COLD])
 # One static library slm_NAME; one test program slm_NAME_test, its cases labelled NAME.
-# SCALAR switches the auto-vectorizer off. HOT is built for speed where the rest is built for size.
+# SCALAR switches the auto-vectorizer off. HOT: the module for browsers is built for speed where the rest is
+# built for size. COLD: the sanitized build does not optimize it.
 function(slm_module name)
-  cmake_parse_arguments(M "SCALAR;HOT" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "SCALAR;HOT;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
   add_library(slm_${name} STATIC ${M_SOURCES})
   target_link_libraries(slm_${name} PUBLIC slm_flags)
   target_compile_options(slm_${name} PRIVATE -fno-exceptions)
@@ -12,6 +32,12 @@ function(slm_module name)
   endif()
   if(M_HOT AND SLM_WASM)
     target_compile_options(slm_${name} PRIVATE -O2)
+  endif()
+  if(SLM_SANITIZE AND M_COLD)
+    target_compile_options(slm_${name} PRIVATE -O0)
+    slm_precompile(slm_${name} cold)
+  else()
+    slm_precompile(slm_${name} module)
   endif()
   foreach(dep IN LISTS M_DEPS)
     target_link_libraries(slm_${name} PUBLIC slm_${dep})
@@ -35,6 +61,7 @@ function(slm_test program)
   target_compile_options(${program} PRIVATE -O0 -Wno-dangling-else -Wno-shadow -Wno-conversion -Wno-sign-conversion)
   target_compile_definitions(${program} PRIVATE
     SLM_SOURCE_DIR="${CMAKE_SOURCE_DIR}" SLM_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared")
+  slm_precompile(${program} test)
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${T_LABEL}" TIMEOUT 600)
 endfunction()

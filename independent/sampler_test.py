@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SMP-01 to SMP-03: the sampler of a build against independent/sampler.py, on random cases and on corners.
+"""SMP-01, SMP-02, SMP-03: the sampler of a build against independent/sampler.py, on random cases and on corners.
 
 Usage: sampler_test.py SAMPLE_EVAL [--cases N] [--seed S]
 Every step is compared whole: masks, counts after each filter, every probability's bits, draw, id.

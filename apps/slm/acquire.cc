@@ -113,6 +113,7 @@ void RunAcquire(const AcquireArgs& args, AppContext& context) {
   if (!store) return context.Report(store.error());
   acquire::DirectoryRequest request;
   request.directory = args.directory;
+  request.store_directory = context.store;
   request.name = args.name;
   request.revision = args.revision;
   request.profile_path = args.profile;
@@ -139,7 +140,7 @@ void RegisterAcquire(Command& root, AppContext& context) {
   command.Option("source", &args->directory, "Directory in the layout of a Hugging Face repository", true);
   command.Option("--name", &args->name, "What the source is called; recorded, not checked");
   command.Option("--revision", &args->revision, "Commit or version of the source; recorded, not checked");
-  command.Option("--profile", &args->profile, "Acquisition profile; the built-in one is hf-directory-v1");
+  command.Option("--profile", &args->profile, "Acquisition profile; the built-in one is hf-directory-v2");
   command.Option("--decision", &args->decisions,
                  "Statement of kind license or config-field; may be given several times");
   command.Option("--accept-conflict", &args->accepted,
@@ -148,7 +149,7 @@ void RegisterAcquire(Command& root, AppContext& context) {
       {.examples = {"slm acquire ./SmolLM2-135M-Instruct --name HuggingFaceTB/SmolLM2-135M-Instruct "
                     "--revision 7e27bd9"},
        .input =
-           "profile hf-directory-v1: 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and text "
+           "profile hf-directory-v2: 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and text "
            "files to 64 MiB. Links, code, pickles, archives and unknown files are refused.",
        .memory = "about 20 MiB and the text of the JSON files, whatever the weights' size",
        .time = "one read and one write of every byte"});

@@ -1,7 +1,5 @@
 #include "apps/slm/chain.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -14,6 +12,7 @@
 #include "evidence/observe.h"
 #include "evidence/receipt.h"
 #include "slm_file/mapped_file.h"
+#include "slm_file/output_file.h"
 #include "tokenizer/difference.h"
 
 namespace slm::app {
@@ -29,23 +28,6 @@ Hash256 HexOrZero(const char* hex) {
   Hash256 hash{};
   if (!HashFromHex(hex, &hash)) hash = Hash256{};
   return hash;
-}
-
-// Removes the file at the end of the scope.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string TemporaryPath(const std::string& directory, std::string_view name) {
-  return directory + "/" + std::string(name) + "." + std::to_string(getpid());
 }
 
 std::string IdsText(const std::vector<uint32_t>& ids) {
@@ -177,11 +159,13 @@ class Chain {
 
   Status Acquire() {
     if (!IsDirectory(request_.source)) {
+      SLM_TRY(RefuseAcquisitionStatements(statements_));
       SLM_ASSIGN(const Hash256 id, ResolveNode(store_, request_.source));
       SLM_ASSIGN(result_.acquisition, acquire::LoadAcquisition(store_, id));
     } else {
       acquire::DirectoryRequest directory;
       directory.directory = request_.source;
+      directory.store_directory = request_.store_directory;
       directory.name = request_.name.empty()
                            ? std::filesystem::path(request_.source).lexically_normal().filename().string()
                            : request_.name;
@@ -214,8 +198,7 @@ class Chain {
   }
 
   Status ConvertSource() {
-    convert::Options options;
-    options.policy = PolicyOf(result_.acquisition);
+    convert::Options options = OptionsOf(result_.acquisition);
     SLM_TRY(ApplyConfigFields(statements_.config_fields, result_.acquisition, &options.policy));
     for (const acquire::Decision& decision : statements_.config_fields) {
       SLM_TRY(store_.PutBlob(decision.statement));
@@ -223,10 +206,10 @@ class Chain {
       parts_.decisions.push_back(id);
     }
     options.on_progress = [this](uint64_t done, uint64_t total) { Progress("convert", done, total); };
-    const TemporaryFile file(TemporaryPath(request_.work_directory, "artifact"));
+    SLM_ASSIGN(const auto file, OutputFile::CreateUnnamed(request_.work_directory));
     SLM_ASSIGN(result_.converted,
-               convert::Convert(SourceOf(result_.acquisition, store_), options, file.path()));
-    SLM_ASSIGN(result_.artifact_blob, PutFile(store_, file.path()));
+               convert::Convert(SourceOf(result_.acquisition, store_), options, file.get()));
+    SLM_ASSIGN(result_.artifact_blob, PutFile(store_, file->ReadPath()));
     for (const Bytes& blob : result_.converted.blobs) SLM_TRY(store_.PutBlob(blob));
     for (const Node& node : result_.converted.nodes) SLM_TRY(store_.PutNode(node));
     parts_.artifact_node = result_.converted.artifact_node;
@@ -241,10 +224,23 @@ class Chain {
   }
 
   // What AutoTokenizer builds of this source against the published file (L1 has two references).
+  // A statement that nothing asks for is refused, and so is a second one about the same conflict.
+  [[nodiscard]] Status UnneededTokenizer(const std::optional<Hash256>& conflict) const {
+    bool is_settled = false;
+    for (const acquire::Decision& decision : statements_.tokenizer) {
+      if (conflict && decision.AppliesTo(*conflict) && !is_settled) {
+        is_settled = true;
+        continue;
+      }
+      return Fail(UnneededStatement(decision.path));
+    }
+    return {};
+  }
+
   Status SettleTokenizer() {
-    if (evidence_.reference == nullptr || candidate_->tokenizer() == nullptr) return {};
+    if (evidence_.reference == nullptr || candidate_->tokenizer() == nullptr) return UnneededTokenizer({});
     SLM_ASSIGN(const auto found, FindTokenizerConflict(*evidence_.reference, *candidate_->tokenizer()));
-    if (!found) return {};
+    if (!found) return UnneededTokenizer({});
     const acquire::SourceFile* file = result_.acquisition.Find("tokenizer.json");
     if (file == nullptr) return Fail(ErrorCode::kInternal, "a tokenizer without its file");
     std::optional<Hash256> effective;
@@ -254,6 +250,7 @@ class Chain {
     SLM_ASSIGN(const Hash256 conflict, store_.PutNode(TokenizerConflictNode(*found, file->node, effective)));
     for (const acquire::Decision& decision : statements_.tokenizer) {
       if (!decision.AppliesTo(conflict)) continue;
+      SLM_TRY(UnneededTokenizer(conflict));
       if (decision.ChoiceText() != "published") {
         return Fail(MakeError(ErrorCode::kUnsupported,
                               "only \"published\" can be chosen: the artifact holds the published file")
@@ -270,8 +267,8 @@ class Chain {
     return Fail(
         MakeError(ErrorCode::kTokConflict,
                   "AutoTokenizer builds another tokenizer than the published file; shortest input \"" +
-                      EscapeForDisplay(found->text) + "\": published " + found->published_ids +
-                      ", effective " + found->effective_ids +
+                      found->text + "\": published " + found->published_ids + ", effective " +
+                      found->effective_ids +
                       "; decide with --decision (kind tokenizer, choice published, applies_to " +
                       ToHex(conflict) + ")")
             .In("tokenizer.json")
@@ -319,6 +316,14 @@ evidence::ObjectSource SourceOver(const Store& store) {
             return EncodeNode(node);
           },
           .blob = [&store](const Hash256& id) { return store.ReadBlob(id, kMaxArtifactBytes); }};
+}
+
+evidence::SourceJudge JudgeOver(const Store& store) {
+  return [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+    auto fault = acquire::JudgeAgain(store, acquisition);
+    if (!fault) return std::nullopt;
+    return evidence::SourceFault{std::move(fault->part), std::move(fault->error)};
+  };
 }
 
 evidence::ObjectSink SinkOver(Store& store) {
@@ -391,6 +396,7 @@ convert::Source SourceOf(const acquire::Acquisition& acquisition, const Store& s
   source.revision = acquisition.revision;
   source.acquisition = acquisition.id;
   source.spdx = acquisition.spdx;
+  source.weights = acquisition.weights;
   for (const acquire::SourceFile& file : acquisition.files)
     source.files.push_back({file.path, file.size, file.blob});
   source.open = [&store](const convert::SourceFile& file) -> Result<std::unique_ptr<ByteSource>> {
@@ -438,6 +444,21 @@ Result<Statements> SortStatements(const std::vector<std::string>& paths) {
   return statements;
 }
 
+Error UnneededStatement(const std::string& path) {
+  return MakeError(
+             ErrorCode::kDecisionBad,
+             "the statement decides nothing that is open in this run; leave it out, or correct applies_to")
+      .In(path)
+      .Field("applies_to");
+}
+
+Status RefuseAcquisitionStatements(const Statements& statements) {
+  for (const auto* paths : {&statements.license_paths, &statements.accept_conflict_paths}) {
+    if (!paths->empty()) return Fail(UnneededStatement(paths->front()));
+  }
+  return {};
+}
+
 std::vector<std::string> TakeAcquisitionPaths(Statements* statements) {
   std::vector<std::string> paths = statements->license_paths;
   paths.insert(paths.end(), statements->config_field_paths.begin(), statements->config_field_paths.end());
@@ -445,14 +466,12 @@ std::vector<std::string> TakeAcquisitionPaths(Statements* statements) {
   return paths;
 }
 
-ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition) {
-  ConfigPolicy policy;
-  for (const acquire::ConflictChoice& choice : acquisition.choices) {
-    policy.accepted_conflicts.push_back(choice.field);
-    policy.holding.push_back(choice.ref);
-  }
-  policy.documentary_keys = acquisition.documentary_keys;
-  return policy;
+convert::Options OptionsOf(const acquire::Acquisition& acquisition) {
+  convert::Options options;
+  for (const acquire::ConflictChoice& choice : acquisition.choices)
+    options.choices.push_back({choice.code, choice.field, choice.ref, ToHex(choice.conflict)});
+  options.policy.documentary_keys = acquisition.documentary_keys;
+  return options;
 }
 
 Status ApplyConfigFields(const std::vector<acquire::Decision>& decisions,
@@ -493,21 +512,23 @@ Result<std::vector<RerunStep>> Rerun(const Store& store, const Hash256& receipt,
   SLM_ASSIGN(const Node suite, child("case-suite"));
 
   std::vector<RerunStep> steps;
-  convert::Options options;
-  options.policy = PolicyOf(acquisition);
+  convert::Options options = OptionsOf(acquisition);
   for (const Hash256& id : promotion.Children("decision")) {
     SLM_ASSIGN(const Node decision, evidence::ReadNode(source, id));
     if (evidence::TextOf(decision, "kind") != "config-field") continue;
     options.policy.documentary_keys.push_back(
         {evidence::TextOf(decision, "choice"), ToHex(evidence::HashOf(decision, "statement"))});
   }
-  const TemporaryFile file(TemporaryPath(work_directory, "rerun"));
-  SLM_TRY(convert::Convert(SourceOf(acquisition, store), options, file.path()));
-  SLM_ASSIGN(const Hash256 converted, HashFile(file.path()));
+  SLM_ASSIGN(const auto file, OutputFile::CreateUnnamed(work_directory));
+  SLM_ASSIGN(const convert::ConvertResult again,
+             convert::Convert(SourceOf(acquisition, store), options, file.get()));
+  SLM_ASSIGN(const Hash256 converted, HashFile(file->ReadPath()));
   steps.push_back({"convert", evidence::HashOf(artifact_node, "file_sha256"), converted});
+  // The artifact's node stands over configuration, ledger, family profile, tokenizer and template.
+  steps.push_back({"convert nodes", *promotion.Child("artifact"), again.artifact_node});
 
   // Tokenize, render and run: all of them enter the observations.
-  SLM_ASSIGN(auto artifact, Artifact::OpenFile(file.path(), Verify::kAllChunks));
+  SLM_ASSIGN(auto artifact, Artifact::OpenFile(file->ReadPath(), Verify::kAllChunks));
   SLM_ASSIGN(const auto candidate, evidence::Candidate::Open(std::move(artifact)));
   SLM_ASSIGN(const Bytes cases_text, evidence::ReadBlob(source, evidence::HashOf(suite, "blob")));
   SLM_ASSIGN(const auto cases, evidence::ParseCases(AsText(cases_text)));

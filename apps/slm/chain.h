@@ -15,6 +15,7 @@
 #include "convert/convert.h"
 #include "evidence/objects.h"
 #include "evidence/promote.h"
+#include "evidence/verify.h"
 #include "store/store.h"
 
 namespace slm::app {
@@ -25,6 +26,8 @@ inline constexpr uint64_t kMaxArtifactBytes = uint64_t{64} << 30;
 
 // The store outlives what these return.
 [[nodiscard]] evidence::ObjectSource SourceOver(const Store& store);
+// Judges an acquisition of the store again from its files; for evidence::Verify.
+[[nodiscard]] evidence::SourceJudge JudgeOver(const Store& store);
 [[nodiscard]] evidence::ObjectSink SinkOver(Store& store);
 
 // The one visible node whose id begins with these digits. Errors: NOT-FOUND, USAGE if several match.
@@ -64,12 +67,17 @@ struct Statements {
 };
 [[nodiscard]] Result<Statements> SortStatements(const std::vector<std::string>& paths);
 
+// DECISION-BAD: a statement that nothing in the run asks for is never taken silently.
+[[nodiscard]] Error UnneededStatement(const std::string& path);
+// An acquisition that is there already asks for no statement about licenses or conflicts.
+[[nodiscard]] Status RefuseAcquisitionStatements(const Statements& statements);
+
 // The statements that the acquisition of a directory takes: of licenses and of fields. Those of fields are
 // decisions of the acquisition then, and leave `statements`.
 [[nodiscard]] std::vector<std::string> TakeAcquisitionPaths(Statements* statements);
 
 // What a person decided at acquisition, as conversion reads it.
-[[nodiscard]] ConfigPolicy PolicyOf(const acquire::Acquisition& acquisition);
+[[nodiscard]] convert::Options OptionsOf(const acquire::Acquisition& acquisition);
 
 // A config-field statement applies to the file whose key it calls documentary: applies_to holds the file's
 // SHA-256, choice is "config.json:some_key". Error: DECISION-BAD.
@@ -82,7 +90,8 @@ struct ChainRequest {
   std::string cases_path, policy_path;
   std::vector<std::string> evidence_paths;
   std::vector<std::string> statement_paths;
-  std::string work_directory;  // for the artifact while it is written
+  std::string store_directory;  // where the store is
+  std::string work_directory;   // for the artifact while it is written
   std::function<void(std::string_view stage, uint64_t done, uint64_t total)> on_progress;  // may be empty
 };
 

@@ -69,8 +69,8 @@ class ProgressBar {
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes);
 // The system's folder for temporary files. Errors: IO.
 [[nodiscard]] Result<std::string> TemporaryDirectory();
-// Before any work: `out` is a name to write to, and no input of the command. A directory among the inputs
-// stands for every file in it. Error: USAGE.
+// Before any work: `out` is a name to write to, no input of the command, and not inside a directory that is
+// one. Error: USAGE.
 [[nodiscard]] Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs);
 // Parses each line of standard input as one JSON object and calls `handle`, which writes the members
 // of its answer (without id) into the open object. Answers go out in order, one line each, flushed,

@@ -53,6 +53,27 @@ Status RefuseIfSame(const std::string& out, const struct stat& target, const std
                   .Field(input));
 }
 
+// A new file inside a directory that is an input would make it another source.
+Status RefuseIfInside(const std::string& out, const std::string& input) {
+  if (!IsDirectory(input)) return {};
+  std::error_code failed;
+  const auto parent = std::filesystem::weakly_canonical(std::filesystem::absolute(out), failed).parent_path();
+  if (failed) return {};
+  const auto folder = std::filesystem::canonical(input, failed);
+  if (failed) return {};
+  for (auto at = parent; !at.empty(); at = at.parent_path()) {
+    if (at == folder) {
+      return Fail(MakeError(ErrorCode::kUsage,
+                            "this file would lie in a directory that the command reads; write to "
+                            "another folder")
+                      .In(out)
+                      .Field(input));
+    }
+    if (at == at.parent_path()) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 void AppContext::Report(const Error& error, const ErrorPlace& place) {
@@ -142,7 +163,10 @@ Status CheckOutput(const std::string& out, const std::vector<std::string>& input
                     .Field("--out"));
   }
   struct stat target{};
-  if (stat(out.c_str(), &target) != 0 || !S_ISREG(target.st_mode)) return {};
+  const bool exists = stat(out.c_str(), &target) == 0;
+  if (exists && !S_ISREG(target.st_mode)) return {};
+  for (const std::string& input : inputs) SLM_TRY(RefuseIfInside(out, input));
+  if (!exists) return {};
   struct stat standard_output{};
   if (fstat(STDOUT_FILENO, &standard_output) == 0 && SameFile(target, standard_output)) {
     return Fail(MakeError(ErrorCode::kUsage, "standard output goes to this file; write to another name")

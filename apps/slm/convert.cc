@@ -23,13 +23,16 @@ struct ConvertArgs {
 };
 
 // A directory is acquired first, and its acquisition takes the statements about fields too.
-Result<acquire::Acquisition> Acquired(Store& store, const ConvertArgs& args, Statements* statements) {
+Result<acquire::Acquisition> Acquired(Store& store, const std::string& store_directory,
+                                      const ConvertArgs& args, Statements* statements) {
   if (!IsDirectory(args.source)) {
+    SLM_TRY(RefuseAcquisitionStatements(*statements));
     SLM_ASSIGN(const Hash256 id, ResolveNode(store, args.source));
     return acquire::LoadAcquisition(store, id);
   }
   acquire::DirectoryRequest request;
   request.directory = args.source;
+  request.store_directory = store_directory;
   request.name = args.name;
   request.revision = args.revision;
   request.decision_paths = TakeAcquisitionPaths(statements);
@@ -73,9 +76,8 @@ Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisi
                     .In(statements.tokenizer.front().path)
                     .Field("kind"));
   }
-  SLM_ASSIGN(*acquisition, Acquired(*store, args, &statements));
-  convert::Options options;
-  options.policy = PolicyOf(*acquisition);
+  SLM_ASSIGN(*acquisition, Acquired(*store, context.store, args, &statements));
+  convert::Options options = OptionsOf(*acquisition);
   SLM_TRY(ApplyConfigFields(statements.config_fields, *acquisition, &options.policy));
   {
     ProgressBar bar("convert");

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "apps/slm/commands.h"
+#include "chat/isolated.h"
 #include "codec/json.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
@@ -45,25 +47,45 @@ Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, co
 }
 
 // chat_template of tokenizer_config.json: text, or a list of named ones of which "default" counts.
-Result<std::optional<std::string>> TemplateOfConfig(json::Value config) {
+Result<std::optional<std::string>> TemplateOfConfig(json::Value config, std::vector<std::string>* left_out) {
   const auto value = config.Find("chat_template");
   if (!value || value->is_null()) return std::optional<std::string>();
   if (value->is_string()) return std::optional<std::string>(value->string());
-  const auto wrong = [&value](ErrorCode code, std::string message) {
-    return Fail(MakeError(code, std::move(message)).At(value->byte_offset()).Field("chat_template"));
+  const auto wrong = [&value](std::string message) {
+    return Fail(
+        MakeError(ErrorCode::kTplInput, std::move(message)).At(value->byte_offset()).Field("chat_template"));
   };
-  if (!value->is_array()) return wrong(ErrorCode::kTplInput, "chat_template is neither text nor a list");
+  if (!value->is_array()) return wrong("chat_template is neither text nor a list");
   std::optional<std::string> chosen;
   for (const json::Value item : value->children()) {
     const auto name = item.is_object() ? item.Find("name") : std::nullopt;
     const auto text = item.is_object() ? item.Find("template") : std::nullopt;
-    if (!name || !name->is_string() || !text || !text->is_string()) {
-      return wrong(ErrorCode::kTplInput, "an entry of chat_template lacks name or template");
+    if (!name || !name->is_string() || !text || !text->is_string())
+      return wrong("an entry of chat_template lacks name or template");
+    if (name->string() == "default") {
+      chosen = text->string();
+    } else {
+      left_out->emplace_back(name->string());
     }
-    if (name->string() == "default" || value->size() == 1) chosen = text->string();
   }
-  if (!chosen) return wrong(ErrorCode::kTplAmbiguous, "several chat templates, and none is named default");
   return chosen;
+}
+
+// Names of the files NAME.jinja in the folder of further templates.
+std::vector<std::string> NamedTemplateFiles(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code ended;
+  for (std::filesystem::directory_iterator at(Join(directory, "additional_chat_templates"), ended), end;
+       !ended && at != end; at.increment(ended)) {
+    if (at->path().extension() == ".jinja") names.push_back(at->path().stem().string());
+  }
+  return names;
+}
+
+// The template engine drops one newline at the end of a template by itself.
+std::string_view WithoutLastNewline(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return text;
 }
 
 // Reads one JSON file of a directory, if it is there, and hands its root on.
@@ -85,23 +107,31 @@ Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
   std::optional<std::string> in_config;
   SLM_TRY(WithConfig(Join(directory, "tokenizer_config.json"), [&](json::Value config) -> Status {
     records::CollectSpecialTokens(config, &out.special_tokens);
-    SLM_ASSIGN(in_config, TemplateOfConfig(config));
+    SLM_ASSIGN(in_config, TemplateOfConfig(config, &out.left_out));
     return {};
   }));
   SLM_TRY(WithConfig(Join(directory, "special_tokens_map.json"), [&](json::Value config) -> Status {
     records::CollectSpecialTokens(config, &out.special_tokens);
     return {};
   }));
+  const std::vector<std::string> files = NamedTemplateFiles(directory);
+  out.left_out.insert(out.left_out.end(), files.begin(), files.end());
   out.name = Join(directory, "chat_template.jinja");
   if (IsFile(out.name)) {
     SLM_ASSIGN(out.source, ReadTextFile(out.name, kMaxConfigBytes));
-    if (in_config && *in_config != out.source) {
+    if (in_config && WithoutLastNewline(*in_config) != WithoutLastNewline(out.source)) {
       return Fail(MakeError(ErrorCode::kTplAmbiguous,
                             "chat_template.jinja and tokenizer_config.json hold different templates")
                       .In(out.name)
                       .Field("chat_template"));
     }
     return out;
+  }
+  if (!in_config && !out.left_out.empty()) {
+    return Fail(MakeError(ErrorCode::kTplAmbiguous,
+                          "no chat template is called default, there is " + out.left_out.front())
+                    .In(directory)
+                    .Field("chat_template"));
   }
   if (!in_config) {
     return Fail(MakeError(ErrorCode::kTplMissing, "the source has no chat template").In(directory));

@@ -53,6 +53,7 @@ Status Run(AppContext& context, const PromoteArgs& args) {
   request.evidence_paths = args.evidence;
   request.statement_paths = args.decisions;
   request.statement_paths.insert(request.statement_paths.end(), args.accepted.begin(), args.accepted.end());
+  request.store_directory = context.store;
   request.work_directory = context.store + "/staging";
   std::unique_ptr<ProgressBar> bar;
   std::string bar_stage;

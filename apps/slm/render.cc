@@ -4,9 +4,13 @@
 
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
+#include "base/escape.h"
 #include "base/utf8.h"
 #include "chat/analysis.h"
+#include "chat/isolated.h"
 #include "chat/template.h"
+#include "prompt/data_encoding.h"
+#include "prompt/injection.h"
 #include "records/render_record.h"
 
 namespace slm::app {
@@ -17,37 +21,122 @@ constexpr uint64_t kMaxContextBytes = 64u << 20;
 using records::PlaceIn;
 using records::WriteRendered;
 
+// In a child process: nobody trusts a template's source.
+Result<chat::Template> Convert(std::string_view source) {
+  return chat::CompileIsolated(source);
+}
+
 struct RenderArgs {
   std::string model;
   std::string context = "-";
+  std::string tokenizer;
   bool explain = false;
+  bool injection = false;
   bool batch = false;
 };
 
+// The tokenizer beside the template, if there is one.
+Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const RenderArgs& args) {
+  if (!args.tokenizer.empty()) return OpenTokenizer(args.tokenizer);
+  std::shared_ptr<const tokenizer::Tokenizer> none;
+  if (!IsDirectory(args.model) && !args.model.ends_with(".slm")) return none;
+  auto opened = OpenTokenizer(args.model);
+  if (!opened && (opened.error().code == ErrorCode::kNotFound || opened.error().code == ErrorCode::kIo))
+    return none;
+  return opened;
+}
+
+// What --explain says beside the rendering.
+struct Explanation {
+  chat::Analysis analysis;
+  std::optional<prompt::DataPrompt> data;
+  std::optional<prompt::TokenOwners> owners;
+};
+
+Result<Explanation> ExplainRendering(const RenderArgs& args, const TemplateModel& model,
+                                     const chat::Template& compiled, const chat::Rendered& rendered) {
+  Explanation explanation{chat::Analyze(compiled), {}, {}};
+  SLM_ASSIGN(const auto tokenizer, TokenizerOf(args));
+  if (tokenizer == nullptr) return explanation;
+  SLM_ASSIGN(explanation.data, prompt::EncodeAsData(*tokenizer, rendered));
+  explanation.owners = prompt::OwnersOf(*tokenizer, rendered, model.special_tokens);
+  return explanation;
+}
+
+std::string OwnerText(const char* name, const prompt::TokenOwner& owner) {
+  std::string text = std::string(name) + " |" + EscapeForDisplay(owner.token) + "|: " + owner.emitted_by +
+                     ", " + std::to_string(owner.n_by_template) + " times";
+  if (owner.would_double()) text += "; the tokenizer adds one to plain text and is told not to here";
+  if (owner.is_lost()) text += "; the tokenizer adds one to plain text, a rendered prompt has none";
+  return text + "\n";
+}
+
+void WriteOwner(const char* name, const prompt::TokenOwner& owner, json::Writer& out) {
+  out.Key(name).BeginObject().Key("token").String(owner.token).Key("emitted_by").String(owner.emitted_by);
+  out.Key("times").Uint(owner.n_by_template).Key("tokenizer_would_add").Bool(owner.tokenizer_would_add);
+  out.Key("would_double").Bool(owner.would_double()).EndObject();
+}
+
+void WriteExplanation(const Explanation& explanation, const chat::Program& program, json::Writer& out) {
+  out.Key("content_predicates").BeginArray();
+  for (const chat::ContentPredicate& predicate : program.content_predicates) {
+    out.BeginObject().Key("construct").String(predicate.construct).Key("literal").String(predicate.literal);
+    out.Key("subject").String(predicate.subject).Key("line").Uint(predicate.place.line);
+    out.Key("column").Uint(predicate.place.column).EndObject();
+  }
+  out.EndArray().Key("analysis").Raw(chat::AnalysisJson(explanation.analysis));
+  if (!explanation.data) return;
+  const prompt::DataPrompt& data = *explanation.data;
+  out.Key("special_tokens").BeginObject();
+  WriteOwner("bos", explanation.owners->bos, out);
+  WriteOwner("eos", explanation.owners->eos, out);
+  out.EndObject().Key("content_as_data").BeginObject();
+  const auto ids = [&out](const char* name, const std::vector<uint32_t>& values) {
+    out.Key(name).BeginArray();
+    for (const uint32_t id : values) out.Uint(id);
+    out.EndArray();
+  };
+  ids("ids", data.ids);
+  ids("reference_ids", data.reference_ids);
+  out.Key("seams").Uint(data.parts.empty() ? 0 : data.parts.size() - 1).Key("changed_seams").BeginArray();
+  for (const uint64_t at : data.changed_seams) out.Uint(at);
+  out.EndArray().Key("markers_in_content").Uint(data.n_markers_in_content).EndObject();
+}
+
 // Template and content told apart, for a person: each span on its own line with its owner.
 std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
-                    const chat::Analysis& analysis) {
+                    const Explanation& explanation) {
   std::string text;
   for (const chat::Span& span : rendered.spans) {
-    std::string owner = span.owner;
+    std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";
   }
   text += "\nBOS: " + rendered.ownership.bos + "   EOS: " + rendered.ownership.eos +
           "   separators: " + rendered.ownership.turn_separator +
           "   generation prefix: " + rendered.ownership.generation_prefix + "\ninputs:";
-  for (const chat::InputSpec& input : program.inputs) text += " " + input.name;
+  for (const chat::InputSpec& input : program.inputs) text += " " + EscapeLine(input.name);
   text += "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
-    text += "branches on content: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
-            "\" (line " + std::to_string(predicate.line) + ")\n";
+    text += "content decides: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
+            "\" of " + EscapeForDisplay(predicate.subject) + " (line " +
+            std::to_string(predicate.place.line) + ", column " + std::to_string(predicate.place.column) +
+            ")\n";
   }
-  text += "\n" + chat::AnalysisText(analysis);
+  if (explanation.data) {
+    const prompt::DataPrompt& data = *explanation.data;
+    text += OwnerText("BOS", explanation.owners->bos) + OwnerText("EOS", explanation.owners->eos);
+    text += "content as data: " + std::to_string(data.ids.size()) + " ids, the reference " +
+            std::to_string(data.reference_ids.size()) + "; " + std::to_string(data.changed_seams.size()) +
+            " of " + std::to_string(data.parts.empty() ? 0 : data.parts.size() - 1) + " seams differ; " +
+            std::to_string(data.n_markers_in_content) + " markers in content\n";
+  }
+  text += "\n" + chat::AnalysisText(explanation.analysis);
   return text;
 }
 
 records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
-  const auto compiled = model.Compile();
+  const auto compiled = model.Compile(Convert);
   if (!compiled)
     return std::unexpected(
         records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
@@ -56,23 +145,48 @@ records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const T
   const std::string name = args.context == "-" ? "standard input" : args.context;
   const auto document = json::Parse(*std::move(text));
   if (!document) return std::unexpected(records::Fault{Error(document.error()).In(name), {}});
-  const auto rendered = compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, ""});
+  if (const Status allowed = model.CheckContext(document->root()); !allowed) {
+    return std::unexpected(records::Fault{Error(allowed.error()).In(model.name), {}});
+  }
+  chat::SourcePlace fault;
+  const auto rendered =
+      compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, "", &fault});
   if (!rendered) {
+    // An error with an offset is one of the context, by its bytes.
     return std::unexpected(
-        records::Fault{Error(rendered.error()).In(rendered.error().byte_offset ? model.name : name),
-                       PlaceIn(model.source, rendered.error(), "render")});
+        records::Fault{Error(rendered.error()).In(rendered.error().byte_offset ? name : model.name),
+                       records::PlaceOf(fault, "render")});
+  }
+  std::optional<Explanation> explanation;
+  if (args.explain) {
+    auto explained = ExplainRendering(args, model, *compiled, *rendered);
+    if (!explained) return std::unexpected(records::Fault{explained.error(), {}});
+    explanation = *std::move(explained);
   }
   if (app.json) {
     json::Writer out;
     out.BeginObject();
     WriteRendered(*rendered, out);
-    if (args.explain) out.Key("analysis").Raw(chat::AnalysisJson(chat::Analyze(*compiled)));
+    if (explanation) WriteExplanation(*explanation, compiled->program(), out);
     out.EndObject();
     app.Print(out.Take() + "\n");
   } else {
-    app.Print(args.explain ? Explain(*rendered, compiled->program(), chat::Analyze(*compiled))
-                           : rendered->text);
+    app.Print(explanation ? Explain(*rendered, compiled->program(), *explanation) : rendered->text);
   }
+  return {};
+}
+
+// What text in a conversation can change. Needs no conversation: it makes its own.
+records::RecordStatus CheckInjection(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
+  const auto compiled = model.Compile(Convert);
+  if (!compiled)
+    return std::unexpected(
+        records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
+  const auto tokenizer = TokenizerOf(args);
+  if (!tokenizer) return std::unexpected(records::Fault{tokenizer.error(), {}});
+  const auto report = prompt::CheckInjection(*compiled, tokenizer->get(), model.special_tokens);
+  if (!report) return std::unexpected(records::Fault{report.error(), {}});
+  app.Print(app.json ? prompt::InjectionJson(*report) + "\n" : prompt::InjectionText(*report));
   return {};
 }
 
@@ -86,8 +200,14 @@ void RegisterRender(Command& root, AppContext& context) {
                  "JSON file with messages and other inputs (default: standard input)");
   command.Flag("--explain", &args->explain,
                "Each span with its owner; inputs; branches on content; what the template declares");
+  command.Flag(
+      "--injection", &args->injection,
+      "What text in a conversation can change: each field with each token, marker and branch literal");
+  command.Option("--tokenizer", &args->tokenizer,
+                 "tokenizer.json for --explain and --injection (default: the model's own)");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
-  command.Excludes("--batch", {"context", "--explain"});
+  command.Excludes("--batch", {"context", "--explain", "--injection", "--tokenizer"});
+  command.Excludes("--injection", {"context", "--explain"});
   command.Help({.examples = {"echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
                              "\"add_generation_prompt\":true}' | slm render models/slm-demo --explain"},
                 .input = "context of 64 MiB, template of 64 MiB",
@@ -97,12 +217,14 @@ void RegisterRender(Command& root, AppContext& context) {
     const auto model = OpenTemplateModel(args->model);
     if (!model) return context.Report(model.error());
     if (args->batch) {
+      records::TemplateCache templates(*model, Convert);
       RunBatch(context, [&](const json::Value& record, json::Writer& out) {
-        return records::RenderRecord(*model, record, out);
+        return records::RenderRecord(templates, record, out);
       });
       return;
     }
-    if (const auto done = RenderOne(context, *args, *model); !done)
+    const auto run = args->injection ? CheckInjection : RenderOne;
+    if (const auto done = run(context, *args, *model); !done)
       context.Report(done.error().error, done.error().place);
   });
 }

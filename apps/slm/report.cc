@@ -17,7 +17,8 @@ Status Run(AppContext& context, const ReportArgs& args) {
   if (!args.junit.empty()) SLM_TRY(CheckOutput(args.junit, {context.store}));
   SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
   SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
-  SLM_ASSIGN(const report::ReportData data, report::LoadReport(SourceOver(*store), receipt));
+  SLM_ASSIGN(const report::ReportData data,
+             report::LoadReport(SourceOver(*store), receipt, JudgeOver(*store)));
   const std::string html = report::ReportHtml(data);
   SLM_TRY(WriteWholeFile(args.out, html));
   if (!args.junit.empty()) SLM_TRY(WriteWholeFile(args.junit, report::ReportJunit(data)));

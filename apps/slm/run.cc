@@ -27,7 +27,7 @@ struct RunArgs {
   std::string prompt = "-";
   std::string kernel = "scalar";
   std::vector<std::string> ids;  // of the option, which is given at most once
-  uint64_t max_new_tokens = 128;
+  uint64_t max_new_tokens = records::kDefaultNewTokens;
   uint64_t threads = 1;
   bool batch = false;
   bool record = false;
@@ -159,7 +159,8 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   std::unique_ptr<Store> store;
   ArtifactNode artifact{};
   if (args.record) {  // what a record needs, before the work
-    SLM_ASSIGN(store, Store::Open(context.store));
+    SLM_ASSIGN(store,
+               Store::Open(context.store, StoreOptions{.create = false}));  // a new one has no artifact
     SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root(), "--record"));
   }
   const bool stream = !context.json;

@@ -34,7 +34,8 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
   }
 }
 
-// A bundle's objects; what it leaves out comes from the store, where there is one.
+// A bundle's objects; what it leaves out comes from the store, where there is one. The source is judged again
+// if the store has its acquisition; otherwise license and conflicts are not claimed.
 Result<evidence::Verification> VerifyBundle(const AppContext& context, const VerifyArgs& args) {
   if (args.rerun)
     return Fail(MakeError(ErrorCode::kUsage, "a receipt of the store can run again, a bundle cannot")
@@ -44,12 +45,18 @@ Result<evidence::Verification> VerifyBundle(const AppContext& context, const Ver
   if (!bundle.has_value()) return Fail(std::move(bundle).error().In(args.receipt));
   evidence::ObjectSource source = bundle->objects.Source();
   std::unique_ptr<Store> store;
+  evidence::SourceJudge judge;
   std::error_code ignored;
   if (std::filesystem::is_directory(context.store, ignored)) {
     SLM_ASSIGN(store, Store::Open(context.store, {.create = false, .read_only = true}));
     source = evidence::Overlay(std::move(source), SourceOver(*store));
+    judge = [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+      if (store->GetNode(acquisition)) return JudgeOver(*store)(acquisition);
+      return evidence::SourceFault{
+          "source", MakeError(ErrorCode::kUnsupported, "the store does not have the source's acquisition")};
+    };
   }
-  return evidence::Verify(source, bundle->receipt);
+  return evidence::Verify(source, bundle->receipt, judge);
 }
 
 Status Run(AppContext& context, const VerifyArgs& args) {
@@ -62,7 +69,8 @@ Status Run(AppContext& context, const VerifyArgs& args) {
     SLM_ASSIGN(receipt, ResolveNode(*store, args.receipt));
   }
   SLM_ASSIGN(evidence::Verification verification,
-             is_file ? VerifyBundle(context, args) : evidence::Verify(SourceOver(*store), receipt));
+             is_file ? VerifyBundle(context, args)
+                     : evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
   for (const std::string& name : args.claims) {
     if (verification.Find(name) == nullptr) return Fail(ErrorCode::kUsage, "no claim is called " + name);
   }
@@ -72,6 +80,8 @@ Status Run(AppContext& context, const VerifyArgs& args) {
     auto steps = Rerun(*store, receipt, temporary);
     if (steps.has_value()) {
       AddRerunClaims(*steps, &verification);
+      SLM_ASSIGN(const evidence::RuntimeBuild running, ThisBuild());
+      evidence::ClaimRerunBuild(running, &verification);
     } else {
       const Error& error = steps.error();
       verification.claims.push_back(

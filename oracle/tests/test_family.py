@@ -1,5 +1,5 @@
 """`slm promote` against the oracle over every variation of the family: what the three committed models do not
-reach (LVL-01, CFG-01 to CFG-03, ORA-02). The command's path stands in the environment variable SLM.
+reach (LVL-01, CFG-01, CFG-02, CFG-03, ORA-02). The command's path stands in the environment variable SLM.
 
 The weights are bf16, so that `source` and `reference` differ and the truth rule decides something: between two
 float32 computations of so few values, which of the two has the larger largest error is chance."""

@@ -12,6 +12,7 @@
 #include "acquire/profile.h"
 #include "acquire/source_tree.h"
 #include "acquire/weights_set.h"
+#include "base/escape.h"
 #include "base/utf8.h"
 #include "codec/json.h"
 #include "model/family_profile.h"
@@ -20,31 +21,35 @@ namespace slm::acquire {
 namespace {
 
 constexpr size_t kMaxLabelBytes = 256;
+constexpr uint64_t kMaxProfileBytes = uint64_t{4} << 20;
 
 Status CheckLabel(std::string_view label, std::string_view field) {
-  bool is_good = !label.empty() && label.size() <= kMaxLabelBytes && !FindUtf8Fault(label);
-  for (size_t position = 0; is_good && position < label.size();) {
-    const char32_t scalar = DecodeUtf8(label, &position);
-    is_good = scalar >= 0x20 && !(scalar >= 0x7f && scalar <= 0x9f);
-  }
+  const bool is_good =
+      !label.empty() && label.size() <= kMaxLabelBytes && !FindUtf8Fault(label) && EscapeLine(label) == label;
   if (is_good) return {};
   return Fail(MakeError(ErrorCode::kUsage,
-                        std::string(field) + " has 1 to 256 bytes of UTF-8 without control characters")
+                        std::string(field) +
+                            " has 1 to 256 bytes of UTF-8 without control characters or invisible ones")
                   .Field(field));
 }
 
+// The declarations that a statement can choose.
 std::string RefList(const Conflict& conflict) {
   std::string text;
   for (const Declaration& declaration : conflict.declarations) {
-    text += (text.empty() ? "" : ", ") + EscapeForDisplay(declaration.Ref());
+    if (!declaration.can_hold) continue;
+    text += (text.empty() ? "" : ", ") + declaration.Ref();
   }
   return text;
 }
 
-// One acquisition from a directory, step by step. Lives for one call.
+// One acquisition from a directory, step by step; or from the store alone, which writes nothing (RunAgain).
+// Lives for one call.
 class Transaction {
  public:
-  Transaction(Store& store, const DirectoryRequest& request) : store_(store), request_(request) {}
+  Transaction(Store& store, const DirectoryRequest& request)
+      : store_(store), sink_(&store), request_(request) {}
+  Transaction(const Store& store, const DirectoryRequest& request) : store_(store), request_(request) {}
 
   Result<Acquisition> Run() {
     SLM_TRY(CheckLabel(request_.name, "name"));
@@ -63,12 +68,99 @@ class Transaction {
     return Publish();
   }
 
+  // What the files and statements of an acquisition give by the rules of this program. On an error,
+  // `part` says where it arose: "source", "license" or "conflicts".
+  Result<Node> RunAgain(const Hash256& id, std::string* part) {
+    *part = "source";
+    SLM_ASSIGN(const Node recorded, store_.GetNode(id));
+    SLM_ASSIGN(const Acquisition old, LoadAcquisition(store_, id));
+    SLM_TRY(CheckLabel(old.name, "name"));
+    SLM_TRY(CheckLabel(old.revision, "revision"));
+    result_.name = old.name;
+    result_.revision = old.revision;
+    SLM_TRY(LoadProfileOf(recorded));
+    SLM_ASSIGN(tables_, ParseLicenseTables(EmbeddedLicenseCards(), EmbeddedLicenseTexts()));
+    for (const SourceFile& file : old.files) {
+      SLM_ASSIGN(const std::string kind, profile_.KindOf(file.path));
+      SLM_ASSIGN(StreamedFile streamed,
+                 StreamStored(store_, file.path, kind, file.blob, file.size, profile_));
+      files_.push_back(std::move(streamed));
+    }
+    ListFiles();
+    SLM_TRY(ParseFiles());
+    *part = "conflicts";
+    for (const Hash256& decision : old.decisions) SLM_TRY(LoadStatementOf(decision));
+    SLM_TRY(SettleContents());
+    SLM_TRY(ClassifyConfig());
+    *part = "license";
+    SLM_TRY(CheckTablesOf(old.license));
+    SLM_TRY(SettleLicense());
+    *part = "conflicts";
+    SLM_TRY(CheckDecisionsUsed());
+    SLM_ASSIGN(const Acquisition again, Publish());
+    return AcquisitionNode(again, profile_);
+  }
+
  private:
   struct Statement {
     Decision decision;
     bool is_used = false;
     std::vector<Hash256> conflicts;  // that it settled
   };
+
+  // A profile under the name of the one that the program carries must be that one.
+  Status LoadProfileOf(const Node& acquisition) {
+    cbor::Reader reader(acquisition.metadata);
+    SLM_ASSIGN(const Hash256 hash, reader.Hash("profile"));
+    SLM_ASSIGN(const Profile carried, LoadProfile(""));
+    SLM_ASSIGN(const Bytes text, store_.ReadBlob(hash, kMaxProfileBytes));
+    SLM_ASSIGN(profile_, ParseProfile(text, "the acquisition's profile"));
+    if (profile_.name != carried.name || profile_.hash == carried.hash) return {};
+    return Fail(
+        MakeError(ErrorCode::kGraphSchema, "the acquisition's profile is not the one that has this name here")
+            .Field("profile"));
+  }
+
+  // Other tables than the program's own could call any license by any name.
+  Status CheckTablesOf(const Hash256& license) const {
+    SLM_ASSIGN(const Node node, store_.GetNode(license));
+    cbor::Reader reader(node.metadata);
+    SLM_ASSIGN(const Hash256 cards, reader.Hash("cards_table"));
+    SLM_ASSIGN(const Hash256 texts, reader.Hash("texts_table"));
+    if (cards == tables_.cards_hash && texts == tables_.texts_hash) return {};
+    return Fail(MakeError(ErrorCode::kUnsupported,
+                          "the license was judged by tables that this program does not carry")
+                    .Field("cards_table"));
+  }
+
+  Status LoadStatementOf(const Hash256& decision_node) {
+    SLM_ASSIGN(const Node node, store_.GetNode(decision_node));
+    cbor::Reader reader(node.metadata);
+    SLM_ASSIGN(const Hash256 statement, reader.Hash("statement"));
+    SLM_ASSIGN(const Bytes text, store_.ReadBlob(statement, kMaxStatementBytes));
+    SLM_ASSIGN(Decision decision, ParseDecision(text, "statement " + ToHex(statement).substr(0, 12)));
+    if (!IsAcquisitionDecision(decision.kind)) {
+      return Fail(MakeError(ErrorCode::kDecisionBad,
+                            "a statement of kind " + decision.kind + " decides nothing in an acquisition")
+                      .Field("kind"));
+    }
+    statements_.push_back({std::move(decision), false, {}});
+    return {};
+  }
+
+  // The store's operations, or the identity alone where nothing is written.
+  Result<Hash256> PutNode(const Node& node) {
+    if (sink_ == nullptr) return NodeId(node);
+    return sink_->PutNode(node);
+  }
+  Status PutBlob(ByteSpan bytes) {
+    if (sink_ == nullptr) return {};
+    SLM_TRY(sink_->PutBlob(bytes));
+    return {};
+  }
+  Status AppendLog(std::string_view kind, std::span<const Hash256> ids) {
+    return sink_ == nullptr ? Status{} : sink_->AppendLog(kind, ids);
+  }
 
   Status LoadDecisions() {
     const auto load = [this](const std::vector<std::string>& paths, bool accepts_conflict) -> Status {
@@ -93,7 +185,8 @@ class Transaction {
 
   Status StreamTree() {
     SLM_ASSIGN(const FileDescriptor root, OpenTree(request_.directory));
-    SLM_ASSIGN(const SourceTree tree, ListTree(root, profile_));
+    const auto own_store = FolderIdentityOf(request_.store_directory);
+    SLM_ASSIGN(const SourceTree tree, ListTree(root, profile_, own_store));
     for (const std::string& required : profile_.required) {
       const bool is_there = std::any_of(tree.entries.begin(), tree.entries.end(),
                                         [&](const TreeEntry& entry) { return entry.path == required; });
@@ -107,18 +200,23 @@ class Transaction {
         done += n;
         if (request_.on_progress) request_.on_progress({entry.path, done, tree.total_bytes});
       };
-      SLM_ASSIGN(StreamedFile file, StreamFile(store_, root, entry, profile_, on_bytes));
+      SLM_ASSIGN(StreamedFile file, StreamFile(*sink_, root, entry, profile_, on_bytes));
       files_.push_back(std::move(file));
     }
     // The whole tree must still be what was listed, or the files may stem from two states of it.
-    SLM_ASSIGN(const SourceTree after, ListTree(root, profile_));
+    SLM_ASSIGN(const SourceTree after, ListTree(root, profile_, own_store));
     if (after.entries != tree.entries) {
       return Fail(
           MakeError(ErrorCode::kAcqChanged,
                     "the directory changed during the transaction; run it again when nothing writes to it")
-              .In(EscapeForDisplay(request_.directory)));
+              .In(request_.directory));
     }
     result_.ignored = tree.ignored;
+    ListFiles();
+    return {};
+  }
+
+  void ListFiles() {
     for (const StreamedFile& file : files_) {
       const Hash256 node = NodeId(SourceFileNode(file));
       result_.files.push_back({file.path, file.kind, file.size, file.blob, node});
@@ -126,7 +224,6 @@ class Transaction {
       for (const std::string& flag : file.header->flags) result_.flags.push_back(file.path + ": " + flag);
       FlagNonfinite(file);
     }
-    return {};
   }
 
   void FlagNonfinite(const StreamedFile& file) {
@@ -174,6 +271,9 @@ class Transaction {
     SLM_TRY(Parse("tokenizer.json", &view_.tokenizer));
     SLM_TRY(Parse("added_tokens.json", &view_.added_tokens));
     SLM_TRY(Parse("chat_template.json", &view_.chat_template_json));
+    SLM_TRY(Parse("processor_config.json", &view_.processor_config));
+    SLM_TRY(Parse("preprocessor_config.json", &view_.preprocessor_config));
+    view_.model_card = File("README.md");
     if (!view_.config)
       return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no config.json").In("config.json"));
     for (const StreamedFile& file : files_) {
@@ -232,7 +332,7 @@ class Transaction {
   static Status CheckChoice(const Conflict& conflict, const Decision& decision) {
     const std::string choice = decision.ChoiceText();
     for (const Declaration& declaration : conflict.declarations) {
-      if (declaration.Ref() == choice) return {};
+      if (declaration.can_hold && declaration.Ref() == choice) return {};
     }
     return Fail(MakeError(ErrorCode::kDecisionBad,
                           "choice must name the declaration that holds, one of: " + RefList(conflict))
@@ -243,10 +343,8 @@ class Transaction {
   Error Refusal(const Conflict& conflict, size_t n_open) const {
     std::string message = conflict.message;
     for (const Declaration& declaration : conflict.declarations) {
-      message +=
-          "; " + EscapeForDisplay(declaration.Ref()) + " at byte " + std::to_string(declaration.byte_offset);
-      if (!declaration.value.empty())
-        message += " says " + EscapeForDisplay(ShortenedText(declaration.value));
+      message += "; " + declaration.Ref() + " at byte " + std::to_string(declaration.byte_offset);
+      if (!declaration.value.empty()) message += " says " + ShortenedText(declaration.value);
     }
     message += ". Conflict " + ToHex(NodeId(NodeOf(conflict)));
     if (conflict.acceptable) {
@@ -255,12 +353,14 @@ class Transaction {
           "is one of: " +
           RefList(conflict);
     } else {
-      message += " is recorded; no statement can settle it, the source must be corrected";
+      message += " is recorded; no statement can settle it" +
+                 (conflict.why_not.empty() ? "" : " (" + conflict.why_not + ")") +
+                 ", the source must be corrected";
     }
     if (n_open > 1) message += ". " + std::to_string(n_open - 1) + " more conflicts are recorded";
     return MakeError(conflict.code, std::move(message))
         .At(conflict.declarations.front().byte_offset)
-        .In(EscapeForDisplay(conflict.declarations.front().file))
+        .In(conflict.declarations.front().file)
         .Field(conflict.field);
   }
 
@@ -271,13 +371,13 @@ class Transaction {
       const Node node = NodeOf(*conflict);
       if (store_.HasNode(NodeId(node))) continue;
       for (const Declaration& declaration : conflict->declarations) {
-        SLM_TRY(store_.PutNode(SourceFileNode(*File(declaration.file))));
+        SLM_TRY(PutNode(SourceFileNode(*File(declaration.file))));
       }
-      SLM_ASSIGN(const Hash256 id, store_.PutNode(node));
+      SLM_ASSIGN(const Hash256 id, PutNode(node));
       ids.push_back(id);
     }
     if (ids.empty()) return {};
-    return store_.AppendLog("conflict", ids);
+    return AppendLog("conflict", ids);
   }
 
   Statement* FindStatement(std::string_view kind, const Hash256& hash) {
@@ -419,7 +519,7 @@ class Transaction {
                                      "whose choice is the SPDX identifier and whose applies_to holds " +
                                      missing);
     error.field = "license";
-    error.file = where == nullptr ? "README.md" : EscapeForDisplay(where->path);
+    error.file = where == nullptr ? "README.md" : where->path;
     if (where != nullptr) error.byte_offset = where->byte_offset;
     return Fail(std::move(error));
   }
@@ -430,22 +530,21 @@ class Transaction {
     for (const LicenseEvidence& item : finding.evidence) {
       if (item.spdx.empty() || item.spdx == choice || statement.decision.AppliesTo(item.blob)) continue;
       return Fail(MakeError(ErrorCode::kDecisionBad,
-                            "the statement chooses " + choice + ", but " + EscapeForDisplay(item.path) +
-                                " is " + item.spdx + "; to overrule it, applies_to must hold its hash too, " +
-                                ToHex(item.blob))
+                            "the statement chooses " + choice + ", but " + item.path + " is " + item.spdx +
+                                "; to overrule it, applies_to must hold its hash too, " + ToHex(item.blob))
                       .In(statement.decision.path)
                       .Field("choice"));
     }
     return {};
   }
 
-  static Status CheckSpdx(std::string_view choice, const std::string& path) {
-    if (IsSpdxExpression(choice)) return {};
-    return Fail(
-        MakeError(ErrorCode::kDecisionBad,
-                  "choice must be an SPDX expression, or LicenseRef- and a name for a license without one")
-            .In(path)
-            .Field("choice"));
+  // On SPDX's list, or the identifier of a license that the tables know.
+  Status CheckSpdx(const std::string& choice, const std::string& path) const {
+    if (tables_.FindSpdx(choice) != nullptr) return {};
+    SLM_ASSIGN(const SpdxList list, ParseSpdxList(EmbeddedSpdxList()));
+    std::string fault = SpdxFault(list, choice);
+    if (fault.empty()) return {};
+    return Fail(MakeError(ErrorCode::kDecisionBad, std::move(fault)).In(path).Field("choice"));
   }
 
   Status CheckDecisionsUsed() const {
@@ -461,38 +560,43 @@ class Transaction {
   }
 
   Status PutStatements() {
+    std::vector<Hash256> of_license;
     for (const Statement& statement : statements_) {
       std::vector<Edge> edges;
       for (const Hash256& conflict : statement.conflicts) edges.push_back({"conflict", conflict});
-      SLM_TRY(store_.PutBlob(statement.decision.statement));
-      SLM_ASSIGN(const Hash256 id, store_.PutNode(DecisionNode(statement.decision, std::move(edges))));
+      SLM_TRY(PutBlob(statement.decision.statement));
+      SLM_ASSIGN(const Hash256 id, PutNode(DecisionNode(statement.decision, std::move(edges))));
       result_.decisions.push_back(id);
-      if (statement.decision.kind == "license") license_.edges.push_back({"decision", id});
+      if (statement.decision.kind == "license") of_license.push_back(id);
     }
+    // In order of id: the order of the arguments enters no identity.
     std::sort(result_.decisions.begin(), result_.decisions.end());
+    std::sort(of_license.begin(), of_license.end());
+    for (const Hash256& id : of_license) license_.edges.push_back({"decision", id});
     return {};
   }
 
   Result<Acquisition> Publish() {
-    SLM_TRY(store_.PutBlob(profile_.text));
-    SLM_TRY(store_.PutBlob(AsBytes(EmbeddedLicenseCards())));
-    SLM_TRY(store_.PutBlob(AsBytes(EmbeddedLicenseTexts())));
-    for (const StreamedFile& file : files_) SLM_TRY(store_.PutNode(SourceFileNode(file)));
-    for (const Node& node : conflict_nodes_) SLM_TRY(store_.PutNode(node));
+    SLM_TRY(PutBlob(profile_.text));
+    SLM_TRY(PutBlob(AsBytes(EmbeddedLicenseCards())));
+    SLM_TRY(PutBlob(AsBytes(EmbeddedLicenseTexts())));
+    for (const StreamedFile& file : files_) SLM_TRY(PutNode(SourceFileNode(file)));
+    for (const Node& node : conflict_nodes_) SLM_TRY(PutNode(node));
     SLM_TRY(PutStatements());
-    SLM_ASSIGN(result_.tree, store_.PutNode(SourceTreeNode(result_.files)));
-    SLM_ASSIGN(result_.license, store_.PutNode(LicenseNode(license_, tables_)));
+    SLM_ASSIGN(result_.tree, PutNode(SourceTreeNode(result_.files)));
+    SLM_ASSIGN(result_.license, PutNode(LicenseNode(license_, tables_)));
     const Node node = AcquisitionNode(result_, profile_);
     const bool is_known = store_.HasNode(NodeId(node));
-    SLM_ASSIGN(result_.id, store_.PutNode(node));
+    SLM_ASSIGN(result_.id, PutNode(node));
     if (!is_known) {
       const Hash256 ids[] = {result_.id};
-      SLM_TRY(store_.AppendLog("acquisition", ids));
+      SLM_TRY(AppendLog("acquisition", ids));
     }
     return std::move(result_);
   }
 
-  Store& store_;
+  const Store& store_;
+  Store* sink_ = nullptr;  // null: nothing is written
   const DirectoryRequest& request_;
   Profile profile_;
   LicenseTables tables_;
@@ -505,7 +609,43 @@ class Transaction {
   Acquisition result_;
 };
 
+// The key or role in which two acquisitions differ.
+std::string FirstDifference(const Node& recorded, const Node& derived) {
+  for (std::string_view role : {"source-tree", "license", "conflict", "decision"}) {
+    if (recorded.Children(role) != derived.Children(role)) return std::string(role);
+  }
+  for (const auto& [key, value] : derived.metadata) {
+    const cbor::Value* held = recorded.metadata.Find(key);
+    if (held == nullptr || *held != value) return std::string(key);
+  }
+  return "form";
+}
+
+std::string PartOf(std::string_view difference) {
+  if (difference == "license" || difference == "spdx" || difference == "redistribution") return "license";
+  const bool is_conflict = difference == "conflict" || difference == "decision" || difference == "choices";
+  return is_conflict ? "conflicts" : "source";
+}
+
 }  // namespace
+
+std::optional<AcquisitionFault> JudgeAgain(const Store& store, const Hash256& id) {
+  std::string part;
+  const auto judge = [&]() -> Status {
+    const DirectoryRequest none;
+    SLM_ASSIGN(const Node derived, Transaction(store, none).RunAgain(id, &part));
+    if (NodeId(derived) == id) return {};
+    SLM_ASSIGN(const Node recorded, store.GetNode(id));
+    const std::string where = FirstDifference(recorded, derived);
+    part = PartOf(where);
+    return Fail(MakeError(ErrorCode::kGraphSchema,
+                          "the acquisition's files and statements give another " + where + " than it records")
+                    .Field(where));
+  };
+  Status status = judge();
+  if (status.has_value()) return std::nullopt;
+  return AcquisitionFault{std::move(part), std::move(status).error()};
+}
 
 Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request) {
   return Transaction(store, request).Run();

@@ -1,5 +1,6 @@
 // One acquisition: a source directory becomes files in the store, a license decision, conflict
-// receipts and one `acquisition` node (ACQ-01 to ACQ-14; docs/spec/acquisition.md).
+// receipts and one `acquisition` node (ACQ-02, ACQ-04, ACQ-06, ACQ-07, ACQ-08, ACQ-10, ACQ-12, ACQ-14;
+// docs/spec/acquisition.md).
 //
 // The transaction is atomic: blobs may reach the store before it ends, but nothing is visible
 // until the one log record at its end (ACQ-10). The same bytes, name, revision, profile and
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +33,8 @@ struct DirectoryRequest {
   std::string directory;
   std::string name;                         // as the caller calls the source; asserted, never checked here
   std::string revision;                     // likewise
-  std::string profile_path;                 // empty: the built-in hf-directory-v1
+  std::string store_directory{};            // of the store, where it could lie in `directory`: left out
+  std::string profile_path;                 // empty: the built-in hf-directory-v2
   std::vector<std::string> decision_paths;  // statements of kind "license" or "config-field"
   std::vector<std::string> accept_conflict_paths;  // statements of kind "accept-conflict"
   std::function<void(Progress)> on_progress;
@@ -83,6 +86,16 @@ struct Acquisition {
 // CFG-UNCLASSIFIED and CFG-VALUE for keys of the configuration, DECISION-BAD, the
 // JSON codes, those of the store. A conflict leaves its receipt in the store.
 [[nodiscard]] Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request);
+
+// Why an acquisition of the store is not what its own files and statements give.
+struct AcquisitionFault {
+  std::string part;  // "source", "license" or "conflicts": what the fault concerns
+  Error error;
+};
+// Reads every file again and judges it by the rules of this program: kinds, weights, conflicts, decisions,
+// license. Nothing if that gives exactly this node; writes nothing. UNSUPPORTED says that it was judged by
+// tables that this program does not carry.
+[[nodiscard]] std::optional<AcquisitionFault> JudgeAgain(const Store& store, const Hash256& id);
 
 // From the store. Errors: NOT-FOUND, GRAPH-SCHEMA, and those of Store::GetNode.
 [[nodiscard]] Result<Acquisition> LoadAcquisition(const Store& store, const Hash256& id);

@@ -1,4 +1,5 @@
-// ACQ-01 to ACQ-14 end to end: directories into a store, and every refusal by its code.
+// Directories into a store, and every refusal by its code; the tests name what they show. What needs a hub or
+// a release (a name that is resolved, drift, export) has no directory to show it on.
 #include "acquire/acquisition.h"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/utf8.h"
-
 namespace slm::acquire {
 namespace {
 
@@ -40,10 +38,10 @@ void FindArchitectureConflicts(json::Value config, const Profile& profile, std::
   const std::string* expected = profile.ModelType(name.string());
   if (expected == nullptr) {
     fatal({Declare("config.json", name)},
-          "the architecture " + EscapeForDisplay(name.string()) + " is not one that the profile supports");
+          "the architecture " + std::string(name.string()) + " is not one that the profile supports");
   } else if (!model_type || !model_type->is_string()) {
     fatal({Declare("config.json", model_type.value_or(config)), Declare("config.json", name)},
-          "config.json names no model_type; " + EscapeForDisplay(name.string()) + " has " + *expected);
+          "config.json names no model_type; " + std::string(name.string()) + " has " + *expected);
   } else if (model_type->string() != *expected) {
     fatal({Declare("config.json", *model_type), Declare("config.json", name)},
           "model_type and architectures contradict each other");
@@ -93,7 +91,9 @@ void FindVocabularyConflicts(const SourceView& view, const Profile& profile, std
     conflicts->push_back({ErrorCode::kCfgVocabShape,
                           "vocab_size",
                           {Declare("config.json", *vocab_size), DeclareTensor(embedding)},
-                          "vocab_size and the rows of the embedding differ"});
+                          "vocab_size and the rows of the embedding differ",
+                          false,
+                          "rows of weights cannot be made up or left out"});
   }
   if (!view.tokenizer || !view.tokenizer->is_object()) return;
   const HighestId highest = FindHighestId(*view.tokenizer);
@@ -102,7 +102,9 @@ void FindVocabularyConflicts(const SourceView& view, const Profile& profile, std
     conflicts->push_back({ErrorCode::kCfgVocabShape,
                           "tokenizer",
                           {Declare("tokenizer.json", highest.where), DeclareTensor(embedding)},
-                          "token id " + std::to_string(highest.id) + " has no row in the embedding"});
+                          "token id " + std::to_string(highest.id) + " has no row in the embedding",
+                          false,
+                          "rows of weights cannot be made up"});
   } else if (highest.id + 1 < rows) {
     flags->push_back("padded vocabulary: " + std::to_string(rows) + " rows in the embedding, token ids to " +
                      std::to_string(highest.id));

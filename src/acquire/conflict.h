@@ -21,7 +21,8 @@ struct Declaration {
   std::string file;       // path in the tree
   std::string json_path;  // "$.eos_token_id"; empty where the whole file declares
   uint64_t byte_offset = 0;
-  std::string value;  // as it stands in the file, cut to 256 bytes
+  std::string value;     // as it stands in the file, cut to 256 bytes
+  bool can_hold = true;  // false: no artifact could hold it, so a statement cannot choose it
 
   // How a decision names it: "config.json#$.eos_token_id", or the file alone.
   [[nodiscard]] std::string Ref() const { return json_path.empty() ? file : file + "#" + json_path; }
@@ -33,6 +34,7 @@ struct Conflict {
   std::vector<Declaration> declarations;  // the one that is out of line first
   std::string message;
   bool acceptable = true;  // false: no decision can mend it
+  std::string why_not{};   // why no statement can settle it; may be empty
 };
 
 // The files of a source as far as conflicts concern them. Pointers may be null. Documents outlive
@@ -46,6 +48,9 @@ struct SourceView {
   std::optional<json::Value> tokenizer;
   std::optional<json::Value> added_tokens;
   std::optional<json::Value> chat_template_json;
+  std::optional<json::Value> processor_config;
+  std::optional<json::Value> preprocessor_config;
+  const StreamedFile* model_card = nullptr;
   std::vector<const StreamedFile*> templates;  // chat_template.jinja and additional ones
   std::vector<const StreamedFile*> weights;    // that a choice did not set aside
 };

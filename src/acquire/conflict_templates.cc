@@ -1,5 +1,8 @@
-// Chat templates: several files may hold one, and tokenizer_config.json may hold a list (ACQ-12).
+// Chat templates: several files may hold one, and tokenizer_config.json may hold a list (ACQ-12). The model
+// card speaks of them too, by a template or by examples (TPL-06).
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "acquire/conflict.h"
 #include "base/utf8.h"
@@ -40,6 +43,119 @@ void CollectFromJson(std::string_view file, std::optional<json::Value> root,
   }
 }
 
+// Fenced blocks of a model card.
+struct Fence {
+  std::string_view language;
+  std::string_view text;
+  uint64_t byte_offset;
+};
+
+std::vector<Fence> FencesOf(std::string_view card) {
+  std::vector<Fence> fences;
+  std::optional<Fence> open;
+  size_t text_begin = 0;
+  std::string_view mark;
+  for (size_t at = 0; at < card.size();) {
+    const size_t end = std::min(card.find('\n', at), card.size());
+    std::string_view line = card.substr(at, end - at);
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    const size_t n = std::min(line.find_first_not_of(line.starts_with('~') ? '~' : '`'), line.size());
+    if (open && n >= mark.size() && line[0] == mark[0] && line.find_first_not_of("`~ \r") == line.npos) {
+      open->text = card.substr(text_begin, at - text_begin);
+      fences.push_back(*open);
+      open.reset();
+    } else if (!open && n >= 3) {
+      mark = line.substr(0, n);
+      std::string_view language = line.substr(n);
+      while (language.ends_with('\r') || language.ends_with(' ')) language.remove_suffix(1);
+      while (language.starts_with(' ')) language.remove_prefix(1);
+      text_begin = std::min(end + 1, card.size());
+      open = Fence{language, "", text_begin};
+    }
+    at = end + 1;
+  }
+  return fences;
+}
+
+bool IsTemplate(const Fence& fence) {
+  return fence.text.find("{%") != std::string_view::npos &&
+         fence.text.find("messages") != std::string_view::npos &&
+         (fence.language.starts_with("jinja") || fence.language == "django" || fence.language.empty());
+}
+
+// Markers of roles and turns in a prompt that the card shows: <|im_start|>, [INST], <start_of_turn>.
+std::vector<std::string> MarkersIn(std::string_view text) {
+  std::vector<std::string> markers;
+  const auto add = [&markers](std::string_view marker) {
+    if (std::find(markers.begin(), markers.end(), marker) == markers.end()) markers.emplace_back(marker);
+  };
+  for (size_t at = text.find("<|"); at != std::string_view::npos; at = text.find("<|", at + 2)) {
+    const size_t end = text.find("|>", at + 2);
+    if (end == std::string_view::npos || end - at > 64) continue;
+    const std::string_view marker = text.substr(at, end + 2 - at);
+    if (marker.find_first_of(" \n\t{}") == std::string_view::npos) add(marker);
+  }
+  for (const std::string_view marker : {"[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "<end_of_turn>"}) {
+    if (text.find(marker) != std::string_view::npos) add(marker);
+  }
+  return markers;
+}
+
+// A prompt that the card shows, not a program that makes one.
+bool IsExample(const Fence& fence) {
+  static constexpr std::string_view kPlain[] = {"", "text", "txt", "plaintext", "prompt", "none"};
+  return std::find(std::begin(kPlain), std::end(kPlain), fence.language) != std::end(kPlain) &&
+         !IsTemplate(fence);
+}
+
+// Where two templates part, for a person.
+std::string Difference(std::string_view first, std::string_view second) {
+  const auto a = std::mismatch(first.begin(), first.end(), second.begin(), second.end()).first;
+  const size_t at = static_cast<size_t>(a - first.begin());
+  const auto line = 1 + std::count(first.begin(), a, '\n');
+  const auto around = [at](std::string_view text) {
+    size_t begin = at < 12 ? 0 : at - 12;
+    size_t end = std::min(text.size(), at + 24);
+    while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0U) == 0x80U) --begin;
+    while (end < text.size() && (static_cast<uint8_t>(text[end]) & 0xC0U) == 0x80U) ++end;
+    return "|" + std::string(text.substr(begin, end - begin)) + "|";
+  };
+  return "; they part at byte " + std::to_string(at) + " (line " + std::to_string(line) +
+         "): " + around(first) + " and " + around(second);
+}
+
+// The card's examples against the template that counts: a marker that it never writes.
+void FindExampleConflicts(const SourceView& view, const TemplateSource& chosen,
+                          std::vector<Conflict>* conflicts) {
+  if (view.model_card == nullptr) return;
+  std::string known = chosen.text;
+  for (const auto& config : {view.tokenizer_config, view.special_tokens_map}) {
+    if (!config) continue;
+    // Special tokens reach the text by the names of variables.
+    for (const char* name : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token"}) {
+      auto token = config->Find(name);
+      if (token && token->is_object()) token = token->Find("content");
+      if (token && token->is_string()) known += "\n" + std::string(token->string());
+    }
+  }
+  for (const Fence& fence : FencesOf(view.model_card->text)) {
+    if (!IsExample(fence)) continue;
+    for (const std::string& marker : MarkersIn(fence.text)) {
+      if (known.find(marker) != std::string::npos) continue;
+      Declaration example{view.model_card->path, "", fence.byte_offset + fence.text.find(marker),
+                          ShortenedText(fence.text)};
+      conflicts->push_back(
+          {ErrorCode::kTplAmbiguous,
+           "chat_template",
+           {std::move(example), chosen.where},
+           "an example of the model card holds " + marker + ", which the chat template never writes",
+           true,
+           ""});
+      break;
+    }
+  }
+}
+
 std::vector<TemplateSource> Collect(const SourceView& view) {
   std::vector<TemplateSource> found;
   CollectFromJson("tokenizer_config.json", view.tokenizer_config, &found);
@@ -52,6 +168,17 @@ std::vector<TemplateSource> Collect(const SourceView& view) {
     found.push_back({{file->path, "", 0, ShortenedText(file->text)}, name, file->text});
   }
   CollectFromJson("chat_template.json", view.chat_template_json, &found);
+  CollectFromJson("processor_config.json", view.processor_config, &found);
+  CollectFromJson("preprocessor_config.json", view.preprocessor_config, &found);
+  // A card that shows a template says what the model was trained with; it never supplies one.
+  if (view.model_card != nullptr && !found.empty()) {
+    for (const Fence& fence : FencesOf(view.model_card->text)) {
+      if (!IsTemplate(fence)) continue;
+      found.push_back({{view.model_card->path, "", fence.byte_offset, ShortenedText(fence.text)},
+                       std::string(kDefaultName),
+                       std::string(fence.text)});
+    }
+  }
   return found;
 }
 
@@ -64,35 +191,38 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
   for (const TemplateSource& source : found) {
     if (std::find(names.begin(), names.end(), source.name) == names.end()) names.push_back(source.name);
   }
-  for (const std::string& name : names) {
-    const TemplateSource* first = nullptr;
-    Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-    for (const TemplateSource& source : found) {
-      if (source.name != name) continue;
-      if (first == nullptr) {
-        first = &source;
-      } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
-        flags->push_back("chat template " + EscapeForDisplay(name) + ": " +
-                         EscapeForDisplay(source.where.Ref()) + " repeats " +
-                         EscapeForDisplay(first->where.Ref()));
-      } else {
-        conflict.declarations.push_back(source.where);
-      }
-    }
-    if (conflict.declarations.empty()) continue;
-    conflict.declarations.push_back(first->where);
-    conflict.message =
-        "the chat template " + EscapeForDisplay(name) +
-        " stands in several places and differs: " + EscapeForDisplay(conflict.declarations[0].Ref()) +
-        " and " + EscapeForDisplay(first->where.Ref());
+  const bool only_default = names.empty() || (names.size() == 1 && names[0] == kDefaultName);
+  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true, ""};
+  if (!only_default) {
+    // The pinned source picks one by name at each call; an artifact carries one template.
+    for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    conflict.message = names.size() == 1
+                           ? "the only chat template is not called default, but " + list
+                           : "there are several chat templates (" + list + "), and an artifact carries one";
     conflicts->push_back(std::move(conflict));
+    return;
   }
-  const bool has_default = std::find(names.begin(), names.end(), kDefaultName) != names.end();
-  if (names.empty() || has_default) return;
-  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true};
-  for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
-  conflict.message = "several chat templates, and none is called default";
-  if (names.size() == 1) conflict.message = "the only chat template is not called default";
+  const TemplateSource* first = nullptr;
+  const TemplateSource* other = nullptr;
+  for (const TemplateSource& source : found) {
+    if (first == nullptr) {
+      first = &source;
+    } else if (WithoutLastNewline(source.text) == WithoutLastNewline(first->text)) {
+      flags->push_back("chat template: " + EscapeForDisplay(source.where.Ref()) + " repeats " +
+                       EscapeForDisplay(first->where.Ref()));
+    } else {
+      if (other == nullptr) other = &source;
+      conflict.declarations.push_back(source.where);
+    }
+  }
+  if (first != nullptr) FindExampleConflicts(view, *first, conflicts);
+  if (conflict.declarations.empty()) return;
+  conflict.declarations.push_back(first->where);
+  conflict.message =
+      "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
+      first->where.Ref() + Difference(other->text, first->text);
   conflicts->push_back(std::move(conflict));
 }
 

@@ -19,13 +19,15 @@ class ConflictTest : public ::testing::Test {
     flags_.clear();
     SourceView view;
     view.config = Parse(source.config);
-    view.generation_config = Parse(source.generation_config);
+    if (!source.generation_config.empty()) view.generation_config = Parse(source.generation_config);
     view.tokenizer_config = Parse(source.tokenizer_config);
     view.tokenizer = Parse(source.tokenizer);
     for (const auto& [name, contents] : source.more) {
       if (name == "special_tokens_map.json") view.special_tokens_map = Parse(contents);
       if (name == "added_tokens.json") view.added_tokens = Parse(contents);
       if (name == "chat_template.json") view.chat_template_json = Parse(contents);
+      if (name == "processor_config.json") view.processor_config = Parse(contents);
+      if (name == "preprocessor_config.json") view.preprocessor_config = Parse(contents);
       if (name.ends_with(".jinja")) {
         files_.push_back(std::make_unique<StreamedFile>());
         files_.back()->path = name;
@@ -34,6 +36,10 @@ class ConflictTest : public ::testing::Test {
         view.templates.push_back(files_.back().get());
       }
     }
+    files_.push_back(std::make_unique<StreamedFile>());
+    files_.back()->path = "README.md";
+    files_.back()->text = source.card;
+    view.model_card = files_.back().get();
     const auto header = safetensors::ParseHeader(AsBytes(source.weights), source.weights.size());
     EXPECT_TRUE(header.has_value());
     files_.push_back(std::make_unique<StreamedFile>());
@@ -64,6 +70,18 @@ class ConflictTest : public ::testing::Test {
     const auto back = DecodeNode(EncodeNode(node));
     ASSERT_TRUE(back.has_value()) << back.error().ToString();
     EXPECT_EQ(*back, node);
+  }
+
+  // What a statement about the only conflict can choose.
+  std::vector<std::string> Chosen(const TestSource& source) {
+    const std::vector<Conflict> conflicts = Find(source);
+    EXPECT_EQ(conflicts.size(), 1u);
+    std::vector<std::string> refs;
+    if (conflicts.size() != 1 || !conflicts[0].acceptable) return refs;
+    for (const Declaration& declaration : conflicts[0].declarations) {
+      if (declaration.can_hold) refs.push_back(declaration.Ref());
+    }
+    return refs;
   }
 
   Profile profile_;
@@ -102,12 +120,54 @@ TEST_F(ConflictTest, Acq12EosInsideTheGoverningSetIsRecorded) {
 
 TEST_F(ConflictTest, Acq12WithoutGenerationConfigConfigGoverns) {
   TestSource source;
-  source.generation_config = "{}";
+  source.generation_config = "";  // no such file
   EXPECT_TRUE(Find(source).empty());
   source.tokenizer_config = Replaced(source.tokenizer_config, "</s>", "a");
   Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
          {{"tokenizer_config.json#$.eos_token.content", source.tokenizer_config.find("\"a\"")},
           {"config.json#$.eos_token_id", source.config.find("2}")}});
+}
+
+// The pinned source stops nowhere then (docs/spec/family-llama.md, the measured table).
+TEST_F(ConflictTest, Acq12AGenerationConfigThatNamesNoEosGoverns) {
+  TestSource source;
+  source.tokenizer_config =
+      Replaced(source.tokenizer_config, "\"eos_token\":{\"content\":\"</s>\",\"lstrip\":false},", "");
+  for (const char* none : {R"({"eos_token_id":[]})", R"({"eos_token_id":null})"}) {
+    source.generation_config = none;
+    Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+           {{"config.json#$.eos_token_id", source.config.find("2}")},
+            {"generation_config.json#$.eos_token_id", 16}});
+    EXPECT_EQ(Chosen(source), (std::vector<std::string>{"config.json#$.eos_token_id",
+                                                        "generation_config.json#$.eos_token_id"}));
+  }
+  source.generation_config = "{}";
+  Expect(source, "CFG-CONFLICT-EOS", "eos_token_id",
+         {{"config.json#$.eos_token_id", source.config.find("2}")}, {"generation_config.json", 0}});
+  source.config = Replaced(source.config, ",\"eos_token_id\":2", "");
+  EXPECT_TRUE(Find(source).empty());  // then nobody names one
+}
+
+// LVL-03: only what an artifact can hold can be chosen.
+TEST_F(ConflictTest, Lvl03ChoicesThatAnArtifactCanHold) {
+  TestSource source;
+  source.config = Replaced(source.config, "\"vocab_size\":4", "\"vocab_size\":5");
+  EXPECT_TRUE(Chosen(source).empty());
+  source = TestSource();
+  source.tokenizer = Replaced(source.tokenizer, "\"a\":3", "\"a\":3,\"b\":4");
+  EXPECT_TRUE(Chosen(source).empty());
+  source = TestSource();  // a token that the tokenizer does not have
+  source.tokenizer_config = Replaced(source.tokenizer_config, "</s>", "<end>");
+  EXPECT_EQ(Chosen(source), std::vector<std::string>{"generation_config.json#$.eos_token_id"});
+  source = TestSource();  // the tokenizer's own unknown token works, whatever other files say
+  source.tokenizer = Replaced(source.tokenizer, "\"unk_token\":\"<unk>\"", "\"unk_token\":\"a\"");
+  EXPECT_EQ(Chosen(source), std::vector<std::string>{"tokenizer.json#$.model.unk_token"});
+  source = TestSource();  // templates read tokenizer_config.json first
+  source.more = {{"special_tokens_map.json", R"({"bos_token":"a"})"}};
+  EXPECT_EQ(Chosen(source), std::vector<std::string>{"generation_config.json#$.bos_token_id"});
+  source = TestSource();
+  source.more = {{"added_tokens.json", R"({"<s>":1,"<new>":9})"}};
+  EXPECT_EQ(Chosen(source), std::vector<std::string>{"tokenizer.json#$"});
 }
 
 TEST_F(ConflictTest, Acq12BosPadUnk) {
@@ -207,12 +267,54 @@ TEST_F(ConflictTest, Acq12G19Templates) {
   Expect(source, "TPL-AMBIGUOUS", "chat_template",
          {{"tokenizer_config.json#$.chat_template[0].template", source.tokenizer_config.find("\"A\"")},
           {"tokenizer_config.json#$.chat_template[1].template", source.tokenizer_config.find("\"B\"")}});
+  // With a default one too: the pinned source picks by name at each call, an artifact carries one.
   source.tokenizer_config = Replaced(source.tokenizer_config, "\"name\":\"a\"", "\"name\":\"default\"");
-  EXPECT_TRUE(Find(source).empty());
-  source.more = {{"additional_chat_templates/b.jinja", "other"}};
   Expect(source, "TPL-AMBIGUOUS", "chat_template",
-         {{"additional_chat_templates/b.jinja", 0},
+         {{"tokenizer_config.json#$.chat_template[0].template", source.tokenizer_config.find("\"A\"")},
           {"tokenizer_config.json#$.chat_template[1].template", source.tokenizer_config.find("\"B\"")}});
+  source = TestSource();
+  source.more = {{"additional_chat_templates/tool_use.jinja", "other"}};
+  Expect(source, "TPL-AMBIGUOUS", "chat_template",
+         {{"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")},
+          {"additional_chat_templates/tool_use.jinja", 0}});
+}
+
+// TPL-06: processor configs and the model card speak of the template too.
+TEST_F(ConflictTest, Tpl06ProcessorConfigsAndTheCard) {
+  for (const char* file : {"processor_config.json", "preprocessor_config.json"}) {
+    TestSource source;
+    source.more = {{file, R"({"chat_template":"{{ x }}"})"}};
+    EXPECT_TRUE(Find(source).empty()) << file;
+    source.more = {{file, R"({"chat_template":"{{ z }}"})"}};
+    Expect(source, "TPL-AMBIGUOUS", "chat_template",
+           {{std::string(file) + "#$.chat_template", 17},
+            {"tokenizer_config.json#$.chat_template", source.tokenizer_config.find("\"{{ x }}\"")}});
+  }
+}
+
+TEST_F(ConflictTest, Tpl06TheCardShowsATemplate) {
+  TestSource source;
+  const std::string config = source.tokenizer_config;
+  source.tokenizer_config =
+      Replaced(config, "\"{{ x }}\"", "\"{% for m in messages %}<|a|>{{ m.content }}{% endfor %}\"");
+  const std::string card(source.card);
+  source.card = card + "\n```jinja\n{% for m in messages %}<|a|>{{ m.content }}{% endfor %}\n```\n";
+  EXPECT_TRUE(Find(source).empty());
+  source.card = card + "\n```jinja\n{% for m in messages %}<|b|>{{ m.content }}{% endfor %}\n```\n";
+  const auto conflicts = Find(source);
+  ASSERT_EQ(conflicts.size(), 1u);
+  EXPECT_EQ(conflicts[0].declarations[0].file, "README.md");
+  EXPECT_EQ(conflicts[0].declarations[0].byte_offset, source.card.find("{% for"));
+  EXPECT_NE(conflicts[0].message.find("they part at byte 25 (line 1)"), std::string::npos)
+      << conflicts[0].message;
+  // An example, as prompts are shown: its markers must be the template's.
+  source.card = card + "\n```\n<|a|>Hello\n```\n```python\nprint('<|b|>')\n```\n";
+  EXPECT_TRUE(Find(source).empty());
+  source.card = card + "\n```\n<|b|>Hello\n```\n";
+  const auto example = Find(source);
+  ASSERT_EQ(example.size(), 1u);
+  EXPECT_EQ(example[0].code, ErrorCode::kTplAmbiguous);
+  EXPECT_EQ(example[0].declarations[0].byte_offset, source.card.find("<|b|>"));
 }
 
 TEST_F(ConflictTest, Acq12AddedTokens) {
@@ -226,6 +328,18 @@ TEST_F(ConflictTest, Acq12AddedTokens) {
   source = TestSource();
   source.more = {{"added_tokens.json", R"({"<s>":1,"<new>":9})"}};
   Expect(source, "TOK-ADDED-ID", "<new>", {{"added_tokens.json#$.<new>", 17}, {"tokenizer.json#$", 0}});
+  // All of them stand in one conflict, flags too.
+  source.more = {{"added_tokens.json", R"({"<s>":2,"<new>":9})"}};
+  source.tokenizer =
+      Replaced(source.tokenizer, "\"content\":\"</s>\"", "\"content\":\"</s>\",\"lstrip\":false");
+  source.tokenizer_config =
+      Replaced(source.tokenizer_config, "{\"bos",
+               R"({"added_tokens_decoder":{"2":{"content":"</s>","lstrip":true}},"bos)");
+  Expect(source, "TOK-ADDED-ID", "</s>",
+         {{"tokenizer_config.json#$.added_tokens_decoder.2.lstrip", source.tokenizer_config.find("true}}")},
+          {"added_tokens.json#$.<s>", 7},
+          {"added_tokens.json#$.<new>", 17},
+          {"tokenizer.json#$", 0}});
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ class RoleCollector {
   std::vector<RoleDeclaration> Collect() {
     const std::string id_key = std::string(role_.name) + "_token_id";
     const std::string token_key = std::string(role_.name) + "_token";
+    if (role_.name == "eos") AddSilence();
     AddIds("generation_config.json", view_.generation_config, id_key);
     AddIds("config.json", view_.config, id_key);
     AddToken("tokenizer_config.json", view_.tokenizer_config, token_key);
@@ -88,6 +89,22 @@ class RoleCollector {
   }
 
  private:
+  // A generation_config.json that names no EOS governs too: the pinned source stops nowhere then. That
+  // contradicts a config.json that names one.
+  void AddSilence() {
+    const auto names_one = [](std::optional<json::Value> root) {
+      const auto value = root && root->is_object() ? root->Find("eos_token_id") : std::nullopt;
+      return value && !value->is_null() && !(value->is_array() && value->size() == 0);
+    };
+    if (!view_.generation_config || names_one(view_.generation_config) || !names_one(view_.config)) return;
+    const auto value =
+        view_.generation_config->is_object() ? view_.generation_config->Find("eos_token_id") : std::nullopt;
+    found_.push_back({value ? Declare("generation_config.json", *value)
+                            : Declaration{"generation_config.json", "", 0, "no eos_token_id"},
+                      {},
+                      true});
+  }
+
   void AddIds(std::string_view file, std::optional<json::Value> root, const std::string& key) {
     if (!root || !root->is_object()) return;
     const auto value = root->Find(key);
@@ -161,6 +178,33 @@ bool Within(const std::vector<uint64_t>& ids, const std::vector<uint64_t>& set) 
                      [&](uint64_t id) { return std::find(set.begin(), set.end(), id) != set.end(); });
 }
 
+bool IsFrom(const RoleDeclaration& declaration, std::string_view file) {
+  return declaration.where.file == file;
+}
+
+// Which declarations an artifact can hold. Ids of the tokenizer's files are those of tokenizer.json; a
+// template's variables take tokenizer_config.json before special_tokens_map.json; the unknown token is the
+// tokenizer's own, where it has one.
+void MarkChoices(const Role& role, std::vector<RoleDeclaration>* found) {
+  const auto has = [&](std::string_view file) {
+    return std::any_of(found->begin(), found->end(),
+                       [&](const RoleDeclaration& one) { return IsFrom(one, file) && one.resolves; });
+  };
+  const bool in_config = has("tokenizer_config.json");
+  const bool in_tokenizer = has("tokenizer.json");
+  for (RoleDeclaration& one : *found) {
+    bool can_hold = one.resolves;
+    if (role.name != "eos") can_hold = can_hold && one.ids.size() == 1;
+    if (IsFrom(one, "special_tokens_map.json")) can_hold = can_hold && !in_config;
+    if (role.name == "unk") {
+      const bool in_tokenizer_file = IsFrom(one, "tokenizer.json");
+      const bool in_model_file = IsFrom(one, "config.json") || IsFrom(one, "generation_config.json");
+      can_hold = can_hold && !in_model_file && (in_tokenizer_file || !in_tokenizer);
+    }
+    one.where.can_hold = can_hold;
+  }
+}
+
 void CompareRole(const Role& role, const std::vector<RoleDeclaration>& found,
                  std::vector<Conflict>* conflicts, std::vector<std::string>* flags) {
   const auto governing =
@@ -185,24 +229,79 @@ void CompareRole(const Role& role, const std::vector<RoleDeclaration>& found,
     ids += ", " + IdsText(governing->ids);
   }
   conflict.message = "the declarations of " + std::string(role.name) + " disagree (ids " + ids + ")";
+  conflict.acceptable = std::any_of(conflict.declarations.begin(), conflict.declarations.end(),
+                                    [](const Declaration& one) { return one.can_hold; });
+  conflict.why_not = "no artifact can hold one of these declarations";
   conflicts->push_back(std::move(conflict));
 }
 
-// An id and a text that a file other than tokenizer.json ties together.
-void CheckAddedToken(const SourceView& view, std::string_view file, json::Value where,
-                     std::string_view content, std::optional<uint64_t> id, std::vector<Conflict>* conflicts) {
-  const auto resolved = ResolveToken(view, content);
-  if (resolved && resolved == id) return;
-  if (!conflicts->empty() && conflicts->back().code == ErrorCode::kTokAddedId)
-    return;  // the first one is enough
-  Conflict conflict{ErrorCode::kTokAddedId, EscapeForDisplay(content), {Declare(file, where)}, "", true};
-  conflict.declarations.push_back(Declare("tokenizer.json", *view.tokenizer));
-  conflict.declarations.back().value = resolved ? std::to_string(*resolved) : "absent";
-  conflict.message = std::string(file) + " and tokenizer.json give the added token " +
-                     EscapeForDisplay(content) + " different ids" +
-                     (resolved ? "" : ": tokenizer.json does not have it");
-  conflicts->push_back(std::move(conflict));
-}
+// What the other files say of added tokens against tokenizer.json, which the artifact holds: one conflict
+// for all of them, so that a statement about it settles nothing that it does not name.
+class AddedTokens {
+ public:
+  explicit AddedTokens(const SourceView& view) : view_(view) {}
+
+  // An id and a text that a file other than tokenizer.json ties together.
+  void CheckId(std::string_view file, json::Value where, std::string_view content,
+               std::optional<uint64_t> id) {
+    const auto resolved = ResolveToken(view_, content);
+    if (resolved && resolved == id) return;
+    Add(file, where, content,
+        resolved ? "the id is " + std::to_string(*resolved) : std::string("it is absent"));
+  }
+
+  // The flags by which the token is found in a text.
+  void CheckFlags(std::string_view file, json::Value token, std::string_view content) {
+    const auto ours = Entry(content);
+    if (!ours) return;
+    for (const std::string_view flag : {"lstrip", "rstrip", "normalized", "single_word", "special"}) {
+      const auto theirs = token.Find(flag);
+      const auto own = ours->Find(flag);
+      if (!theirs || !theirs->is_bool() || !own || !own->is_bool()) continue;
+      if (theirs->boolean() == own->boolean()) continue;
+      Add(file, *theirs, content, std::string(flag) + " is " + (own->boolean() ? "true" : "false"));
+    }
+  }
+
+  void Finish(std::vector<Conflict>* conflicts) {
+    if (conflict_.declarations.empty()) return;
+    // More than a person would read one by one.
+    constexpr size_t kMaxDeclarations = 64;
+    conflict_.acceptable = conflict_.declarations.size() <= kMaxDeclarations;
+    conflict_.why_not = "more than " + std::to_string(kMaxDeclarations) + " added tokens differ";
+    if (!conflict_.acceptable) conflict_.declarations.resize(kMaxDeclarations);
+    conflict_.declarations.push_back(Declare("tokenizer.json", *view_.tokenizer));
+    conflict_.declarations.back().value = first_;
+    conflicts->push_back(std::move(conflict_));
+  }
+
+ private:
+  std::optional<json::Value> Entry(std::string_view content) const {
+    const auto added = view_.tokenizer->Find("added_tokens");
+    if (!added || !added->is_array()) return std::nullopt;
+    for (json::Value token : added->children()) {
+      const auto text = token.is_object() ? token.Find("content") : std::nullopt;
+      if (text && text->is_string() && text->string() == content) return token;
+    }
+    return std::nullopt;
+  }
+
+  void Add(std::string_view file, json::Value where, std::string_view content, std::string in_tokenizer) {
+    if (conflict_.declarations.empty()) {
+      conflict_.code = ErrorCode::kTokAddedId;
+      conflict_.field = content;
+      conflict_.message = std::string(file) + " and tokenizer.json differ about the added token " +
+                          std::string(content) + ": in tokenizer.json " + in_tokenizer;
+      first_ = std::move(in_tokenizer);
+    }
+    conflict_.declarations.push_back(Declare(file, where));
+    conflict_.declarations.back().can_hold = false;
+  }
+
+  const SourceView& view_;
+  Conflict conflict_;
+  std::string first_;  // what tokenizer.json says about the first one
+};
 
 std::optional<uint64_t> DecimalKey(std::string_view key) {
   if (key.empty() || key.size() > 18) return std::nullopt;
@@ -216,22 +315,24 @@ std::optional<uint64_t> DecimalKey(std::string_view key) {
 
 void FindAddedTokenConflicts(const SourceView& view, std::vector<Conflict>* conflicts) {
   if (!view.tokenizer || !view.tokenizer->is_object()) return;
+  AddedTokens checker(view);
   if (view.tokenizer_config && view.tokenizer_config->is_object()) {
     const auto decoder = view.tokenizer_config->Find("added_tokens_decoder");
     if (decoder && decoder->is_object()) {
       for (json::Value token : decoder->children()) {
         const auto content = token.is_object() ? token.Find("content") : std::nullopt;
         if (!content || !content->is_string()) continue;
-        CheckAddedToken(view, "tokenizer_config.json", *content, content->string(), DecimalKey(token.key()),
-                        conflicts);
+        checker.CheckId("tokenizer_config.json", *content, content->string(), DecimalKey(token.key()));
+        checker.CheckFlags("tokenizer_config.json", token, content->string());
       }
     }
   }
   if (view.added_tokens && view.added_tokens->is_object()) {
     for (json::Value id : view.added_tokens->children()) {
-      CheckAddedToken(view, "added_tokens.json", id, id.key(), id.AsUint(), conflicts);
+      checker.CheckId("added_tokens.json", id, id.key(), id.AsUint());
     }
   }
+  checker.Finish(conflicts);
 }
 
 }  // namespace
@@ -239,7 +340,8 @@ void FindAddedTokenConflicts(const SourceView& view, std::vector<Conflict>* conf
 void FindTokenConflicts(const SourceView& view, std::vector<Conflict>* conflicts,
                         std::vector<std::string>* flags) {
   for (const Role& role : kRoles) {
-    const std::vector<RoleDeclaration> found = RoleCollector(view, role, conflicts).Collect();
+    std::vector<RoleDeclaration> found = RoleCollector(view, role, conflicts).Collect();
+    MarkChoices(role, &found);
     CompareRole(role, found, conflicts, flags);
   }
   FindAddedTokenConflicts(view, conflicts);

@@ -6,9 +6,10 @@
 
 namespace slm::acquire {
 
-[[nodiscard]] std::string_view EmbeddedDirectoryProfile();  // profiles/acquire/hf-directory-v1.json
+[[nodiscard]] std::string_view EmbeddedDirectoryProfile();  // profiles/acquire/hf-directory-v2.json
 [[nodiscard]] std::string_view EmbeddedLicenseCards();      // profiles/licenses/cards-v1.json
 [[nodiscard]] std::string_view EmbeddedLicenseTexts();      // profiles/licenses/texts-v1.json
+[[nodiscard]] std::string_view EmbeddedSpdxList();          // profiles/licenses/spdx-v1.json
 
 }  // namespace slm::acquire
 

@@ -8,15 +8,15 @@
 #include <cerrno>
 
 #include "acquire/lfs_pointer.h"
-#include "base/utf8.h"
+#include "codec/sha256.h"
 
 namespace slm::acquire {
 namespace {
 
-constexpr std::array<std::string_view, 11> kParsedKinds = {
+constexpr std::array<std::string_view, 12> kParsedKinds = {
     "config",       "generation-config", "tokenizer",          "tokenizer-config", "special-tokens-map",
     "added-tokens", "chat-template",     "chat-template-json", "weights-index",    "model-card",
-    "license-text"};
+    "license-text", "processor-config"};
 constexpr std::string_view kNamedTemplate = "named-template";
 constexpr std::string_view kWeights = "weights";
 
@@ -58,7 +58,7 @@ class WeightsReader {
 Error Changed(std::string_view kind, const std::string& path) {
   return MakeError(kind == kWeights ? ErrorCode::kSt021 : ErrorCode::kAcqChanged,
                    "the file changed while it was read; run the acquisition again when nothing writes to it")
-      .In(EscapeForDisplay(path));
+      .In(path);
 }
 
 Status RefusePointer(ByteSpan whole_file, const std::string& path) {
@@ -70,8 +70,8 @@ Status RefusePointer(ByteSpan whole_file, const std::string& path) {
   return Fail(MakeError(ErrorCode::kLfsUnresolved, "a Git LFS pointer stands where data was expected (" +
                                                        what + "); fetch it with git lfs pull")
                   .At(0)
-                  .In(EscapeForDisplay(path))
-                  .Field(EscapeForDisplay(path)));
+                  .In(path)
+                  .Field(path));
 }
 
 // Reads up to a whole block; fewer bytes only at the end of the file.
@@ -135,8 +135,46 @@ Result<StreamedFile> StreamFile(Store& store, const FileDescriptor& root, const 
   file.path = entry.path;
   file.kind = entry.kind;
   if (Status status = StreamBytes(store, source, entry, profile, on_bytes, &file); !status) {
-    return Fail(std::move(status).error().In(EscapeForDisplay(entry.path)));
+    return Fail(std::move(status).error().In(entry.path));
   }
+  return file;
+}
+
+Result<StreamedFile> StreamStored(const Store& store, const std::string& path, const std::string& kind,
+                                  const Hash256& blob, uint64_t size, const Profile& profile) {
+  StreamedFile file;
+  file.path = path;
+  file.kind = kind;
+  file.size = size;
+  file.blob = blob;
+  SLM_ASSIGN(const std::string stored, store.BlobPath(blob));
+  const FileDescriptor source(open(stored.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!source.valid()) return Fail(SystemError(errno, "open", stored));
+  const bool keep_text = IsParsedKind(kind);
+  if (keep_text && size > profile.limits.max_text_bytes) {
+    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large")
+                    .In(path));
+  }
+  WeightsReader weights(size, profile.safetensors);
+  const auto read_all = [&]() -> Status {
+    Sha256 hash;
+    Bytes block(kStreamBlockBytes);
+    for (uint64_t n_read = 0;;) {
+      SLM_ASSIGN(const size_t got, ReadBlock(source, &block, path));
+      const ByteSpan bytes = ByteSpan(block).first(got);
+      n_read += got;
+      if (n_read > size) return Fail(ErrorCode::kFsckHash, "the file is longer than its node says");
+      if (kind == kWeights && got != 0) SLM_TRY(weights.Append(bytes));
+      if (keep_text) file.text.append(AsText(bytes));
+      hash.Update(bytes);
+      if (got == block.size()) continue;
+      if (n_read != size || hash.Finish() != blob)
+        return Fail(ErrorCode::kFsckHash, "the file has another size or hash than its node says");
+      return kind == kWeights ? weights.Finish(&file) : Status{};
+    }
+  };
+  if (Status status = read_all(); !status.has_value())
+    return Fail(std::move(status).error().In(path));
   return file;
 }
 

@@ -1,6 +1,7 @@
 // One source file into the store in a single read: hashed, written to staging, and, for
 // safetensors, validated before the store may publish it (ACQ-04, ACQ-05, ACQ-06, ST-020, ST-021).
-// Memory: two blocks of 1 MiB, the header of a safetensors file, and the text of small files.
+// Memory: blocks of 1 MiB, one read and a few that wait to be hashed by a thread beside this one; the header
+// of a safetensors file; the text of small files.
 #ifndef SLM_ACQUIRE_FILE_STREAM_H_
 #define SLM_ACQUIRE_FILE_STREAM_H_
 
@@ -38,6 +39,13 @@ struct StreamedFile {
 [[nodiscard]] Result<StreamedFile> StreamFile(Store& store, const FileDescriptor& root,
                                               const TreeEntry& entry, const Profile& profile,
                                               const std::function<void(uint64_t)>& on_bytes);
+
+// The same facts of a file that is in the store already, for judging an acquisition again; `blob` and `size`
+// are what the node says, and the bytes are held against them. Errors: FSCK-HASH, and those of StreamFile
+// that concern bytes.
+[[nodiscard]] Result<StreamedFile> StreamStored(const Store& store, const std::string& path,
+                                                const std::string& kind, const Hash256& blob, uint64_t size,
+                                                const Profile& profile);
 
 }  // namespace slm::acquire
 

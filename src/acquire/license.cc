@@ -1,10 +1,8 @@
 #include "acquire/license.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
-#include "base/utf8.h"
 #include "codec/sha256.h"
 
 namespace slm::acquire {
@@ -41,44 +39,6 @@ std::string Collapsed(std::string_view text) {
   return out;
 }
 
-// Words of terms: a line that holds one is never dropped as a mere notice.
-bool HasWordOfTerms(std::string_view lower) {
-  constexpr std::array<std::string_view, 10> kWords = {
-      "not", "only", "must", "may ", "shall", "permi", "forbid", "prohibit", "restrict", "commercial"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return lower.find(word) != std::string_view::npos; });
-}
-
-// "Copyright 2020 X", "Copyright (c) 2020 X", "Copyright [yyyy] [name of copyright owner]".
-bool IsDatedCopyright(std::string_view lower) {
-  if (!lower.starts_with("copyright ")) return false;
-  lower.remove_prefix(10);
-  for (std::string_view sign : {"(c) ", "\xc2\xa9 "}) {
-    if (lower.starts_with(sign)) lower.remove_prefix(sign.size());
-  }
-  if (lower.starts_with("[yyyy]") || lower.starts_with("{yyyy}")) return true;
-  return lower.size() >= 4 &&
-         std::all_of(lower.begin(), lower.begin() + 4, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Lines that name the license or its holder, not the terms. Before the terms begin, a title and
-// any copyright line count; later only a dated copyright line (the appendix of Apache-2.0).
-bool IsNotice(std::string_view line, bool in_head) {
-  std::string lower = AsciiLower(Collapsed(line));
-  if (HasWordOfTerms(lower)) return false;
-  if (IsDatedCopyright(lower)) return true;
-  if (!in_head) return false;
-  while (!lower.empty() && (lower.front() == '#' || lower.front() == '*' || lower.front() == ' '))
-    lower.erase(0, 1);
-  if (lower.starts_with("copyright") || lower.starts_with("(c)") || lower.starts_with("\xc2\xa9") ||
-      lower == "all rights reserved." || lower == "all rights reserved") {
-    return true;
-  }
-  // "MIT License", "The MIT License (MIT)", "BSD 3-Clause License", "ISC License:", ...
-  return lower.size() <= 48 && lower.find("license") != std::string::npos &&
-         lower.find(',') == std::string::npos;
-}
-
 }  // namespace
 
 std::string NormalizeLicenseText(std::string_view text) {
@@ -89,7 +49,12 @@ std::string NormalizeLicenseText(std::string_view text) {
     if (end == std::string_view::npos) end = text.size();
     const std::string_view line = text.substr(at, end - at);
     at = end + 1;
-    if (Trimmed(line).empty() || IsNotice(line, in_head)) continue;
+    if (Trimmed(line).empty()) continue;
+    const std::string collapsed = Collapsed(Trimmed(line));
+    // Before the terms begin, a title and any copyright line; later only a dated copyright line (the
+    // appendix of Apache-2.0).
+    if ((in_head && IsLicenseTitle(collapsed)) || IsCopyrightLine(collapsed, /*must_be_dated=*/!in_head))
+      continue;
     in_head = false;
     kept += line;
     kept += '\n';
@@ -153,55 +118,6 @@ void AddNeeds(LicenseFinding* finding) {
 
 }  // namespace
 
-namespace {
-
-bool IsSpdxId(std::string_view word) {
-  const bool is_plus = word.ends_with('+');
-  if (is_plus) word.remove_suffix(1);
-  constexpr std::string_view kRef = "LicenseRef-";
-  if (word == kRef || word == "AND" || word == "OR" || word == "WITH" || word.empty()) return false;
-  if (is_plus && word.starts_with(kRef)) return false;
-  return std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
-  });
-}
-
-}  // namespace
-
-bool IsSpdxExpression(std::string_view text) {
-  if (text.size() > 128) return false;
-  size_t n_open = 0;
-  bool wants_operand = true;
-  bool after_simple = false;  // WITH follows a single license only, and one identifier follows WITH
-  bool after_with = false;
-  for (size_t at = 0; at < text.size();) {
-    if (text[at] == ' ') {
-      ++at;
-      continue;
-    }
-    if (text[at] == '(' || text[at] == ')') {
-      const bool opens = text[at++] == '(';
-      if (opens != wants_operand || after_with || (!opens && n_open == 0)) return false;
-      n_open += opens ? size_t{1} : ~size_t{0};
-      after_simple = false;
-      continue;
-    }
-    const size_t end = std::min(text.find_first_of(" ()", at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end;
-    if (wants_operand) {
-      if (!IsSpdxId(word)) return false;
-      after_simple = !after_with;
-      wants_operand = after_with = false;
-    } else {
-      after_with = word == "WITH";
-      if (word != "AND" && word != "OR" && !(after_with && after_simple)) return false;
-      wants_operand = true;
-    }
-  }
-  return !wants_operand && n_open == 0;
-}
-
 LicenseFinding JudgeLicense(const LicenseTables& tables, const std::string& card_path,
                             const Hash256& card_blob, std::string_view card,
                             const std::vector<LicenseFile>& files) {
@@ -237,11 +153,13 @@ LicenseFinding JudgeLicense(const LicenseTables& tables, const std::string& card
   if (card_speaks && first.rule == "form") {
     finding.open = ErrorCode::kLicOther;
     finding.message =
-        "the license in the model card is not one plain identifier: " + EscapeForDisplay(first.value);
+        first.value.empty()
+            ? "the front matter of the model card speaks of a license in a form that is not understood"
+            : "the license in the model card is not one plain identifier: " + first.value;
   } else if (card_speaks && first.rule == "other") {
     finding.open = ErrorCode::kLicOther;
-    finding.message = "license: " + EscapeForDisplay(first.value) + " is not an identifier on the list" +
-                      (card_names.empty() ? "" : " (" + EscapeForDisplay(card_names) + ")");
+    finding.message = "license: " + first.value + " is not an identifier on the list" +
+                      (card_names.empty() ? "" : " (" + card_names + ")");
   } else if (has_unknown_text) {
     finding.open = ErrorCode::kLicTextUnknown;
     finding.message = "a license text that is not on the list of known texts";

@@ -20,7 +20,7 @@ namespace slm::acquire {
 // What the front matter of a model card (README.md) says; absent parts are empty.
 struct CardLicense {
   bool has_front_matter = false;
-  bool is_declared = false;         // a `license` key is there
+  bool is_declared = false;         // a `license` key is there, or could be in what is not understood
   std::vector<std::string> values;  // its scalars; more than one only for a list
   bool is_plain = true;             // false: a form outside the reader's subset
   bool stands_twice = false;
@@ -29,7 +29,9 @@ struct CardLicense {
   std::string link;          // license_link
 };
 // Reads the subset of YAML that cards use: top-level `key: scalar`, flow and block lists, plain,
-// single- and double-quoted scalars, comments. Everything else at top level is skipped.
+// single- and double-quoted scalars, comments; what belongs to other keys is skipped. Front matter outside
+// the subset (a fence with blanks or never closed, a mark of byte order, indented keys, flow mappings, `?
+// key`, merge keys, documents) that could hold a license counts as one that is declared and not plain.
 [[nodiscard]] CardLicense ReadCardLicense(std::string_view card);
 
 // One row of profiles/licenses/cards-v1.json.
@@ -59,9 +61,26 @@ struct LicenseTables {
 [[nodiscard]] Result<LicenseTables> ParseLicenseTables(std::string_view cards_json,
                                                        std::string_view texts_json);
 
-// SPDX 2.3, annex D: identifiers (or LicenseRef-NAME) joined by AND, OR and WITH, with brackets; at most
-// 128 bytes. Whether an identifier is on SPDX's list is not looked up.
-[[nodiscard]] bool IsSpdxExpression(std::string_view text);
+// Identifiers of the SPDX License List: profiles/licenses/spdx-v1.json.
+struct SpdxList {
+  std::vector<std::string> licenses, exceptions;  // increasing
+
+  // LicenseRef-NAME, or an identifier of the list, perhaps with a plus behind it.
+  [[nodiscard]] bool Has(std::string_view identifier) const;
+  [[nodiscard]] bool HasException(std::string_view identifier) const;
+};
+// Errors: the JSON codes, SCHEMA-VALUE.
+[[nodiscard]] Result<SpdxList> ParseSpdxList(std::string_view json_text);
+
+// SPDX 2.3, annex D: identifiers of the list (or LicenseRef-NAME) joined by AND, OR and WITH, with brackets;
+// at most 128 bytes. What is wrong with `text`, or an empty text.
+[[nodiscard]] std::string SpdxFault(const SpdxList& list, std::string_view text);
+
+// A line (blanks collapsed) that is a title of a known license and nothing else.
+[[nodiscard]] bool IsLicenseTitle(std::string_view line);
+// A line (blanks collapsed) of the form: Copyright, (c), years, a name. `must_be_dated`: with the word and a
+// year, or the blank form of Apache-2.0's appendix.
+[[nodiscard]] bool IsCopyrightLine(std::string_view line, bool must_be_dated);
 
 // The text without its license title and copyright lines at the top, blanks collapsed to one space.
 [[nodiscard]] std::string NormalizeLicenseText(std::string_view text);

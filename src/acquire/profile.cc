@@ -4,7 +4,6 @@
 
 #include "acquire/embedded.h"
 #include "acquire/read_file.h"
-#include "base/utf8.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
 
@@ -67,6 +66,7 @@ class ObjectReader {
       ObjectReader row(item, key);
       SLM_TRY(row.Text("pattern", &rule.pattern));
       SLM_TRY(row.Text(value_key, &rule.value));
+      if (item.Find("everywhere")) SLM_TRY(row.Bool("everywhere", &rule.is_everywhere));
       SLM_TRY(row.Finish());
       out->push_back(std::move(rule));
     }
@@ -189,13 +189,45 @@ const PathRule* Profile::IgnoreRule(std::string_view path) const {
   return nullptr;
 }
 
+namespace {
+
+// As MatchesPattern for a pattern with a star at its begin, its end, or both, but the star stands for
+// anything and case does not count: no allow list catches what an odd spelling lets through.
+bool HasLooseMatch(std::string_view pattern, std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  const bool is_open_left = pattern.starts_with('*');
+  const bool is_open_right = pattern.size() > 1 && pattern.ends_with('*');
+  if (is_open_left) pattern.remove_prefix(1);
+  if (is_open_right) pattern.remove_suffix(1);
+  if (is_open_left && is_open_right) return lower.find(pattern) != std::string::npos;
+  if (is_open_left) return lower.ends_with(pattern);
+  return is_open_right ? lower.starts_with(pattern) : lower == pattern;
+}
+
+}  // namespace
+
+Status Profile::CheckIgnored(std::string_view path) const {
+  for (const PathRule& rule : forbid) {
+    if (!rule.is_everywhere || !HasLooseMatch(rule.pattern, BaseName(path))) continue;
+    return Fail(MakeError(ErrorCode::kAcqForbidden,
+                          "the profile " + name +
+                              " forbids this file, in a folder that is not read too: " + rule.value)
+                    .In(path)
+                    .Field(path));
+  }
+  return {};
+}
+
 Result<std::string> Profile::KindOf(std::string_view path) const {
   for (const PathRule& rule : forbid) {
     if (!MatchesPattern(rule.pattern, path) && !MatchesPattern(rule.pattern, BaseName(path))) continue;
     return Fail(
         MakeError(ErrorCode::kAcqForbidden, "the profile " + name + " forbids this file: " + rule.value)
-            .In(EscapeForDisplay(path))
-            .Field(EscapeForDisplay(path)));
+            .In(path)
+            .Field(path));
   }
   for (const PathRule& rule : allow) {
     if (MatchesPattern(rule.pattern, path)) return rule.value;
@@ -204,8 +236,8 @@ Result<std::string> Profile::KindOf(std::string_view path) const {
                         "the profile " + name +
                             " does not list this file; remove it from the copy, or review it "
                             "and give a profile that lists it with --profile")
-                  .In(EscapeForDisplay(path))
-                  .Field(EscapeForDisplay(path)));
+                  .In(path)
+                  .Field(path));
 }
 
 const std::string* Profile::ModelType(std::string_view architecture) const {
@@ -228,9 +260,9 @@ Result<Profile> ParseProfile(ByteSpan text, const std::string& display_path) {
 }
 
 Result<Profile> LoadProfile(const std::string& path) {
-  if (path.empty()) return ParseProfile(AsBytes(EmbeddedDirectoryProfile()), "hf-directory-v1.json");
+  if (path.empty()) return ParseProfile(AsBytes(EmbeddedDirectoryProfile()), "hf-directory-v2.json");
   SLM_ASSIGN(const Bytes text, ReadSmallFile(path, kMaxProfileBytes));
-  return ParseProfile(text, EscapeForDisplay(path));
+  return ParseProfile(text, std::string(path));
 }
 
 }  // namespace slm::acquire

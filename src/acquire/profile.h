@@ -26,7 +26,8 @@ struct TreeLimits {
 
 struct PathRule {
   std::string pattern;
-  std::string value;  // the reason, or for allow rules the kind
+  std::string value;           // the reason, or for allow rules the kind
+  bool is_everywhere = false;  // forbid rules: in ignored folders too
 };
 
 struct Profile {
@@ -45,6 +46,8 @@ struct Profile {
 
   // The reason for not entering the folder `path` (no trailing slash), or null.
   [[nodiscard]] const PathRule* IgnoreRule(std::string_view path) const;
+  // Of a name in an ignored folder: ACQ-FORBIDDEN where a rule forbids it everywhere.
+  [[nodiscard]] Status CheckIgnored(std::string_view path) const;
   // Kind of a file, or ACQ-FORBIDDEN with the path and the reason.
   [[nodiscard]] Result<std::string> KindOf(std::string_view path) const;
   [[nodiscard]] const std::string* ModelType(std::string_view architecture) const;
@@ -57,7 +60,7 @@ struct Profile {
 // Errors: the JSON and SCHEMA codes, with `display_path` as the file.
 [[nodiscard]] Result<Profile> ParseProfile(ByteSpan text, const std::string& display_path);
 
-// The file, or the built-in hf-directory-v1 where `path` is empty.
+// The file, or the built-in hf-directory-v2 where `path` is empty.
 [[nodiscard]] Result<Profile> LoadProfile(const std::string& path);
 
 }  // namespace slm::acquire

@@ -12,7 +12,7 @@ namespace slm::acquire {
 namespace {
 
 TEST(ProfileTest, Acq02BuiltInEqualsTheFile) {
-  std::ifstream file(std::string(SLM_SOURCE_DIR) + "/profiles/acquire/hf-directory-v1.json",
+  std::ifstream file(std::string(SLM_SOURCE_DIR) + "/profiles/acquire/hf-directory-v2.json",
                      std::ios::binary);
   ASSERT_TRUE(file);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/utf8.h"
-
 namespace slm::acquire {
 
 Error SystemError(int error_number, std::string_view action, std::string_view path) {
@@ -18,7 +16,7 @@ Error SystemError(int error_number, std::string_view action, std::string_view pa
   char text[128] = {};
   // The GNU form of strerror_r returns the text; the C locale is the program's.
   const char* reason = strerror_r(error_number, text, sizeof(text));
-  return MakeError(code, "cannot " + std::string(action) + ": " + reason).In(EscapeForDisplay(path));
+  return MakeError(code, "cannot " + std::string(action) + ": " + reason).In(path);
 }
 
 FileDescriptor::~FileDescriptor() {
@@ -48,7 +46,7 @@ Result<Bytes> ReadSmallFile(const std::string& path, uint64_t max_bytes) {
       return Fail(
           MakeError(ErrorCode::kLimit, "the file is longer than " + std::to_string(max_bytes) + " bytes")
               .At(max_bytes)
-              .In(EscapeForDisplay(path)));
+              .In(path));
     }
   }
 }

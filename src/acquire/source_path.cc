@@ -10,7 +10,7 @@ namespace slm::acquire {
 namespace {
 
 std::unexpected<Error> Refuse(ErrorCode code, std::string_view path, std::string message) {
-  const std::string display = EscapeForDisplay(path);
+  const std::string display(path);
   return Fail(MakeError(code, std::move(message)).In(display).Field(display));
 }
 
@@ -49,7 +49,7 @@ void OrderMarks(std::u32string* text) {
 
 Status CheckPath(std::string_view path, const TreeLimits& limits) {
   if (const auto fault = FindUtf8Fault(path)) {
-    const std::string display = EscapeForDisplay(path);
+    const std::string display(path);
     return Fail(MakeError(ErrorCode::kAcqPathUtf8, "the path is not UTF-8")
                     .At(fault->byte_offset)
                     .In(display)
@@ -105,7 +105,7 @@ Status CheckCollisions(const std::vector<std::string>& paths) {
     const auto [other, is_new] = seen.emplace(CollisionKey(path), path);
     if (is_new) continue;
     return Refuse(ErrorCode::kAcqPathCollision, path,
-                  "some file systems take this path and " + EscapeForDisplay(other->second) + " for one");
+                  "some file systems take this path and " + std::string(other->second) + " for one");
   }
   return {};
 }

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "base/checked.h"
-#include "base/utf8.h"
 
 namespace slm::acquire {
 namespace {
@@ -29,7 +28,7 @@ std::string_view KindName(mode_t mode) {
 }
 
 std::unexpected<Error> Refuse(ErrorCode code, std::string_view path, std::string message) {
-  const std::string display = EscapeForDisplay(path);
+  const std::string display(path);
   return Fail(MakeError(code, std::move(message)).In(display).Field(display));
 }
 
@@ -40,7 +39,8 @@ struct CloseDirectory {
 // One walk over one tree.
 class Walker {
  public:
-  Walker(const Profile& profile, SourceTree* tree) : profile_(profile), tree_(tree) {}
+  Walker(const Profile& profile, const std::optional<FolderIdentity>& store, SourceTree* tree)
+      : profile_(profile), store_(store), tree_(tree) {}
 
   Status Walk(const FileDescriptor& folder, const std::string& prefix) {
     SLM_ASSIGN(const std::vector<std::string> names, Names(folder, prefix));
@@ -54,14 +54,18 @@ class Walker {
       if (fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
         return Fail(SystemError(errno, "look at the file", path));
       }
+      if (S_ISDIR(info.st_mode) && store_ && info.st_dev == store_->device && info.st_ino == store_->inode) {
+        continue;
+      }
       if (S_ISDIR(info.st_mode)) {
         SLM_TRY(EnterFolder(folder, name, path));
       } else if (S_ISREG(info.st_mode)) {
         SLM_TRY(AddFile(path, info));
       } else {
         return Refuse(ErrorCode::kAcqKind, path,
-                      "this is " + std::string(KindName(info.st_mode)) +
-                          ", not a file; copy the source with links resolved (cp -rL)");
+                      "this is " + std::string(KindName(info.st_mode)) + ", not a file; " +
+                          (S_ISLNK(info.st_mode) ? "copy the source with links resolved (cp -rL)"
+                                                 : "a source holds files and folders only: leave it out"));
       }
     }
     return {};
@@ -89,6 +93,7 @@ class Walker {
 
   Status EnterFolder(const FileDescriptor& folder, const std::string& name, const std::string& path) {
     if (const PathRule* rule = profile_.IgnoreRule(path)) {
+      SLM_TRY(ScanIgnored(folder, name, path, 0));
       tree_->ignored.push_back(rule->pattern + ": " + rule->value);
       return {};
     }
@@ -96,6 +101,33 @@ class Walker {
         openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!inner.valid()) return Fail(SystemError(errno, "open the folder", path));
     return Walk(inner, path);
+  }
+
+  // Nothing of an ignored folder is read, but no name in it may be one that is forbidden everywhere.
+  Status ScanIgnored(const FileDescriptor& folder, const std::string& name, const std::string& path,
+                     size_t depth) {
+    constexpr size_t kMaxDepth = 64;
+    constexpr uint64_t kMaxNames = uint64_t{1} << 20;
+    const FileDescriptor inner(
+        openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inner.valid()) return Fail(SystemError(errno, "open the folder", path));
+    SLM_ASSIGN(const std::vector<std::string> names, Names(inner, path));
+    for (const std::string& one : names) {
+      const std::string inner_path = path + "/" + one;
+      if (depth == kMaxDepth || ++n_ignored_ > kMaxNames) {
+        return Refuse(ErrorCode::kAcqLimit, inner_path, "too many names, or too deep, in an ignored folder");
+      }
+      struct stat info = {};
+      if (fstatat(inner.get(), one.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return Fail(SystemError(errno, "look at the file", inner_path));
+      }
+      if (S_ISDIR(info.st_mode)) {
+        SLM_TRY(ScanIgnored(inner, one, inner_path, depth + 1));
+      } else {
+        SLM_TRY(profile_.CheckIgnored(inner_path));
+      }
+    }
+    return {};
   }
 
   Status AddFile(const std::string& path, const struct stat& info) {
@@ -122,8 +154,10 @@ class Walker {
   }
 
   const Profile& profile_;
+  const std::optional<FolderIdentity> store_;
   SourceTree* tree_;
   uint64_t n_seen_ = 0;
+  uint64_t n_ignored_ = 0;
 };
 
 }  // namespace
@@ -134,9 +168,16 @@ Result<FileDescriptor> OpenTree(const std::string& directory) {
   return root;
 }
 
-Result<SourceTree> ListTree(const FileDescriptor& root, const Profile& profile) {
+std::optional<FolderIdentity> FolderIdentityOf(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return std::nullopt;
+  return FolderIdentity{static_cast<uint64_t>(info.st_dev), static_cast<uint64_t>(info.st_ino)};
+}
+
+Result<SourceTree> ListTree(const FileDescriptor& root, const Profile& profile,
+                            const std::optional<FolderIdentity>& store) {
   SourceTree tree;
-  Walker walker(profile, &tree);
+  Walker walker(profile, store, &tree);
   SLM_TRY(walker.Walk(root, ""));
   std::sort(tree.entries.begin(), tree.entries.end(),
             [](const TreeEntry& a, const TreeEntry& b) { return a.path < b.path; });

@@ -4,6 +4,7 @@
 #define SLM_ACQUIRE_SOURCE_TREE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,7 +56,14 @@ struct SourceTree {
 [[nodiscard]] Result<FileDescriptor> OpenTree(const std::string& directory);
 
 // Errors: ACQ-KIND, ACQ-FORBIDDEN, ACQ-PATH, ACQ-PATH-UTF8, ACQ-PATH-COLLISION, ACQ-LIMIT, IO.
-[[nodiscard]] Result<SourceTree> ListTree(const FileDescriptor& root, const Profile& profile);
+// A folder with the identity `store` is the store that takes the source, and no part of it.
+struct FolderIdentity {
+  uint64_t device = 0, inode = 0;
+};
+[[nodiscard]] Result<SourceTree> ListTree(const FileDescriptor& root, const Profile& profile,
+                                          const std::optional<FolderIdentity>& store = std::nullopt);
+// Of a path; nothing where there is no folder.
+[[nodiscard]] std::optional<FolderIdentity> FolderIdentityOf(const std::string& path);
 
 // Opens a listed file for reading, following no link on the way. Errors: ACQ-KIND, ACQ-CHANGED, IO.
 [[nodiscard]] Result<FileDescriptor> OpenEntry(const FileDescriptor& root, const TreeEntry& entry);

@@ -67,6 +67,44 @@ TEST_F(SourceTreeTest, Acq02A11ForbiddenFiles) {
   }
 }
 
+// Folders that are not read hold no code either; what the hub puts there stays ignored.
+TEST_F(SourceTreeTest, Acq02ForbiddenFilesInIgnoredFolders) {
+  for (const char* name :
+       {"onnx/evil.py", "onnx/deep/er/pytorch_model.bin", "runs/x.so", "runs/lib.so.1", "onnx/X.PKL",
+        ".git/hooks/a.sh", ".cache/huggingface/x.pickle", "onnx/.hidden.py", "onnx/b@d.py"}) {
+    WriteFile(folder_.Path(name), "x");
+    ExpectRefused("ACQ-FORBIDDEN", name);
+    std::filesystem::remove(folder_.Path(name));
+  }
+  for (const char* name :
+       {"onnx/model.onnx", "onnx/model.onnx_data", "onnx/config.json", "runs/Jan/events.out.tfevents.1",
+        ".git/hooks/pre-commit.sample", ".git/objects/ab/cdef",
+        ".cache/huggingface/download/pytorch_model.bin.metadata"}) {
+    WriteFile(folder_.Path(name), "x");
+  }
+  const auto root = OpenTree(folder_.Path());
+  ASSERT_TRUE(root.has_value());
+  const auto tree = ListTree(*root, profile_);
+  ASSERT_TRUE(tree.has_value()) << tree.error().ToString();
+  EXPECT_EQ(tree->ignored.size(), 4u);
+}
+
+// `slm acquire .` makes its store in the source.
+TEST_F(SourceTreeTest, Acq02TheStoreIsNoPartOfTheSource) {
+  const auto root = OpenTree(folder_.Path());
+  ASSERT_TRUE(root.has_value());
+  const auto before = ListTree(*root, profile_);
+  WriteFile(folder_.Path("my-store/blobs/00/x.unknown"), "x");
+  ExpectRefused("ACQ-FORBIDDEN", "my-store/blobs/00/x.unknown");
+  const auto store = FolderIdentityOf(folder_.Path("my-store"));
+  ASSERT_TRUE(store.has_value());
+  const auto tree = ListTree(*root, profile_, store);
+  ASSERT_TRUE(tree.has_value()) << tree.error().ToString();
+  EXPECT_EQ(tree->entries, before->entries);
+  EXPECT_EQ(tree->ignored, before->ignored);
+  EXPECT_FALSE(FolderIdentityOf(folder_.Path("nothing")).has_value());
+}
+
 TEST_F(SourceTreeTest, Acq03Limits) {
   profile_.limits.max_files = 5;
   ExpectRefused("ACQ-LIMIT", "tokenizer_config.json");

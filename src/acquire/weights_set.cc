@@ -159,13 +159,13 @@ Result<std::optional<Conflict>> FindTiedConflict(const Store& store, const Sourc
                      EscapeForDisplay(embedding.tensor->name) + " bit for bit");
     return std::nullopt;
   }
-  const auto declare = [](const PlacedTensor& placed) {
+  const auto declare = [](const PlacedTensor& placed, bool can_hold = true) {
     return Declaration{placed.file->path, placed.tensor->name, placed.tensor->header_offset,
-                       placed.tensor->dtype};
+                       placed.tensor->dtype, can_hold};
   };
   return Conflict{ErrorCode::kCfgTied,
                   "tie_word_embeddings",
-                  {Declare("config.json", *tied), declare(output), declare(embedding)},
+                  {Declare("config.json", *tied), declare(output), declare(embedding, false)},
                   "tie_word_embeddings is true, but a separate output tensor holds other values",
                   true};
 }

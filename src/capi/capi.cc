@@ -98,6 +98,7 @@ struct slm_model {
   std::shared_ptr<const slm::evidence::Candidate> candidate;
   // Of the template, or why there is none.
   Result<slm::records::TemplateModel> template_model = slm::records::TemplateModel();
+  std::optional<slm::records::TemplateCache> templates;  // of the template, made when first asked for
 };
 
 struct slm_session {
@@ -454,7 +455,7 @@ Result<std::string> VerifyToJson(const slm_objects& objects, std::string_view re
   SLM_TRY(slm::records::OnlyMembers(document.root(), {"receipt"}));
   SLM_ASSIGN(const slm::json::Value receipt, Needed(document.root(), "receipt"));
   SLM_ASSIGN(const slm::Hash256 id, IdOf(receipt, "receipt"));
-  SLM_ASSIGN(const auto verification, slm::evidence::Verify(objects.held.Source(), id));
+  SLM_ASSIGN(const auto verification, slm::evidence::Verify(objects.held.Source(), id, {}));
   return slm::evidence::VerificationToJson(verification, kMaxProblems);
 }
 
@@ -720,7 +721,8 @@ int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record
   return AnswerRecord(context, record, size, [&](const slm::json::Value& value, Writer& out) -> RecordStatus {
     if (!Knows(context->models, model)) return Fail(UnknownHandle("model"));
     if (!model->template_model) return Fail(model->template_model.error());
-    return slm::records::RenderRecord(*model->template_model, value, out);
+    if (!model->templates) model->templates.emplace(*model->template_model, slm::chat::Template::Compile);
+    return slm::records::RenderRecord(*model->templates, value, out);
   });
 }
 

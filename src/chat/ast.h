@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "chat/program.h"
+
 namespace slm::chat {
 
 inline constexpr uint32_t kNoAst = UINT32_MAX;
@@ -68,6 +70,8 @@ struct AstNode {
   // Arguments of a call: items positional, names and others keywords, second *, third **.
   std::vector<uint32_t> items, others, rest;
   std::vector<std::string> names;
+
+  [[nodiscard]] SourcePlace place() const { return {line, column}; }
 };
 
 struct Ast {

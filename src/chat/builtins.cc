@@ -2030,4 +2030,8 @@ Value CallMethod(Runtime& runtime, AttributeId id, const Value& receiver, const 
   }
 }
 
+bool IsCivilTime(const std::string& clock) {
+  return ParseClock(clock).has_value();
+}
+
 }  // namespace slm::chat

@@ -28,6 +28,8 @@ inline constexpr std::string_view kSelfName = "self()";
                                const CallArguments& arguments);
 [[nodiscard]] Value CallTest(Runtime& runtime, uint32_t id, const Value& receiver,
                              const CallArguments& arguments);
+// Whether a clock is one that strftime_now reads.
+[[nodiscard]] bool IsCivilTime(const std::string& clock);
 // `clock`: civil time of strftime_now, empty if none was declared. raise_exception gives TPL-RAISED with the
 // template's own message.
 [[nodiscard]] Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments,

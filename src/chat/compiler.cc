@@ -8,9 +8,12 @@
 
 #include "chat/builtins.h"
 #include "chat/number.h"
+#include "chat/predicates.h"
 
 namespace slm::chat {
 namespace {
+
+constexpr SourcePlace kStart{1, 1};
 
 // A function of the program: the template itself, a macro, a recursive loop, a loop's filter.
 struct Unit {
@@ -121,27 +124,21 @@ class Compiler {
     std::vector<uint32_t> statements;
     if (FindUndeclared(ast_.body, {"self"}).contains("self")) {
       const uint32_t slot = SlotIn(unit, frame.symbols->DeclareParameter("self").identifier);
-      statements.push_back(Emit(Op::kResolve, {slot, Intern(std::string(kSelfName))}, 1));
+      statements.push_back(Emit(Op::kResolve, {slot, Intern(std::string(kSelfName))}, kStart));
     }
     VisitAll(*frame.symbols, ast_.body);
-    EnterFrame(frame, 1, &statements);
+    EnterFrame(frame, kStart, &statements);
     SLM_TRY(Block(ast_.body, frame, &statements));
-    const uint32_t body = Emit(Op::kSequence, std::move(statements), 1);
-    program_.root = EmitUnit(*unit, body, 1);
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), kStart);
+    program_.root = EmitUnit(*unit, body, kStart);
     if (!assertion_.empty()) ReplaceByAssertion();
     for (auto& [name, input] : inputs_) program_.inputs.push_back(input);
     program_.emits.assign(emits_.begin(), emits_.end());
-    std::sort(program_.content_predicates.begin(), program_.content_predicates.end(),
-              [](const ContentPredicate& a, const ContentPredicate& b) {
-                return std::tie(a.line, a.construct, a.literal) < std::tie(b.line, b.construct, b.literal);
-              });
-    program_.content_predicates.erase(
-        std::unique(program_.content_predicates.begin(), program_.content_predicates.end()),
-        program_.content_predicates.end());
     if (!IsWellFormed(program_)) {
       return Fail(
           MakeError(ErrorCode::kTplBound, "a chain of operators, filters or conditions that nests too deep"));
     }
+    SLM_ASSIGN(program_.content_predicates, FindContentPredicates(program_));
     return std::move(program_);
   }
 
@@ -154,12 +151,12 @@ class Compiler {
     if (added) program_.strings.push_back(text);
     return entry->second;
   }
-  uint32_t Emit(Op op, Nodes operands, uint32_t line) {
-    program_.nodes.push_back({op, line, std::move(operands)});
+  uint32_t Emit(Op op, Nodes operands, SourcePlace at) {
+    program_.nodes.push_back({op, at, std::move(operands)});
     return static_cast<uint32_t>(program_.nodes.size() - 1);
   }
-  uint32_t EmitUnit(const Unit& unit, uint32_t body, uint32_t line) {
-    return Emit(Op::kUnit, {static_cast<uint32_t>(unit.slots.size()), body}, line);
+  uint32_t EmitUnit(const Unit& unit, uint32_t body, SourcePlace at) {
+    return Emit(Op::kUnit, {static_cast<uint32_t>(unit.slots.size()), body}, at);
   }
   static std::unexpected<Error> Refuse(ErrorCode code, const std::string& what, const AstNode& at) {
     return Fail(MakeError(code, "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
@@ -172,9 +169,8 @@ class Compiler {
     program_.strings.clear();
     strings_.clear();
     emits_.clear();
-    program_.content_predicates.clear();
-    const uint32_t value = Emit(Op::kRaise, {Intern(assertion_class_), Intern(assertion_)}, assertion_line_);
-    program_.root = Emit(Op::kUnit, {0, Emit(Op::kOutput, {value}, assertion_line_)}, assertion_line_);
+    const uint32_t value = Emit(Op::kRaise, {Intern(assertion_class_), Intern(assertion_)}, assertion_place_);
+    program_.root = Emit(Op::kUnit, {0, Emit(Op::kOutput, {value}, assertion_place_)}, assertion_place_);
   }
 
   Unit* NewUnit(Unit* parent) {
@@ -204,27 +200,27 @@ class Compiler {
   }
 
   // ---- scopes ----
-  void EnterFrame(const Frame& frame, uint32_t line, Nodes* out) {
+  void EnterFrame(const Frame& frame, SourcePlace at, Nodes* out) {
     Nodes undefined;
     for (const auto& [identifier, action] : frame.symbols->loads) {
       const uint32_t slot = SlotIn(frame.unit, identifier);
       if (action.kind == LoadKind::kResolve) {
-        out->push_back(Emit(Op::kResolve, {slot, Intern(action.name)}, line));
+        out->push_back(Emit(Op::kResolve, {slot, Intern(action.name)}, at));
         NoteInput(action.name);
       } else if (action.kind == LoadKind::kAlias) {
         const auto [hops, from] = Locate(frame.unit, action.reference);
-        out->push_back(Emit(Op::kAlias, {slot, hops, from}, line));
+        out->push_back(Emit(Op::kAlias, {slot, hops, from}, at));
       } else if (action.kind == LoadKind::kUndefined) {
         undefined.push_back(slot);
       }
     }
-    if (!undefined.empty()) out->push_back(Emit(Op::kClear, std::move(undefined), line));
+    if (!undefined.empty()) out->push_back(Emit(Op::kClear, std::move(undefined), at));
   }
-  void LeaveFrame(const Frame& frame, uint32_t line, Nodes* out) {
+  void LeaveFrame(const Frame& frame, SourcePlace at, Nodes* out) {
     Nodes slots;
     for (const auto& [identifier, action] : frame.symbols->loads)
       slots.push_back(SlotIn(frame.unit, identifier));
-    if (!slots.empty()) out->push_back(Emit(Op::kClear, std::move(slots), line));
+    if (!slots.empty()) out->push_back(Emit(Op::kClear, std::move(slots), at));
   }
 
   void NoteInput(const std::string& name) {
@@ -323,10 +319,10 @@ class Compiler {
     for (const uint32_t index : body) SLM_TRY(Statement(index, frame, out));
     return {};
   }
-  Result<uint32_t> Sequence(const Nodes& body, const Frame& frame, uint32_t line) {
+  Result<uint32_t> Sequence(const Nodes& body, const Frame& frame, SourcePlace at) {
     Nodes statements;
     SLM_TRY(Block(body, frame, &statements));
-    return Emit(Op::kSequence, std::move(statements), line);
+    return Emit(Op::kSequence, std::move(statements), at);
   }
 
   Status Statement(uint32_t index, const Frame& frame, Nodes* out) {
@@ -341,7 +337,7 @@ class Compiler {
       case AstKind::kSet: {
         SLM_ASSIGN(const uint32_t value, Expression(node.second, frame));
         SLM_ASSIGN(const uint32_t target, Target(node.first, frame, frame.top_level));
-        out->push_back(Emit(Op::kSet, {target, value}, node.line));
+        out->push_back(Emit(Op::kSet, {target, value}, node.place()));
         return {};
       }
       case AstKind::kSetBlock:
@@ -350,19 +346,19 @@ class Compiler {
         SLM_ASSIGN(const uint32_t macro, Macro(node, frame, Intern(node.text)));
         const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
         const uint32_t exported = frame.top_level ? Intern(node.text) : kNoNode;
-        const uint32_t target = Emit(Op::kTargetName, {slot, exported}, node.line);
-        out->push_back(Emit(Op::kSet, {target, macro}, node.line));
+        const uint32_t target = Emit(Op::kTargetName, {slot, exported}, node.place());
+        out->push_back(Emit(Op::kSet, {target, macro}, node.place()));
         return {};
       }
       case AstKind::kCallBlock: {
         SLM_ASSIGN(const uint32_t macro, Macro(node, frame, kNoNode));
         SLM_ASSIGN(const uint32_t call, Expression(node.first, frame));
-        out->push_back(Emit(Op::kCallBlock, {macro, call}, node.line));
+        out->push_back(Emit(Op::kCallBlock, {macro, call}, node.place()));
         return {};
       }
       case AstKind::kGeneration: {
         SLM_ASSIGN(const uint32_t macro, Macro(node, frame, kNoNode));
-        out->push_back(Emit(Op::kGeneration, {macro}, node.line));
+        out->push_back(Emit(Op::kGeneration, {macro}, node.place()));
         return {};
       }
       case AstKind::kFilterBlock:
@@ -375,7 +371,7 @@ class Compiler {
     const bool breaks = node.kind == AstKind::kBreak;
     if (frame.unit->n_loops == 0)
       return Refuse(ErrorCode::kTplSyntax, breaks ? "break outside a loop" : "continue outside a loop", node);
-    out->push_back(Emit(breaks ? Op::kBreak : Op::kContinue, {}, node.line));
+    out->push_back(Emit(breaks ? Op::kBreak : Op::kContinue, {}, node.place()));
     return {};
   }
 
@@ -384,11 +380,11 @@ class Compiler {
       const AstNode& child = ast_.nodes[item];
       if (child.kind == AstKind::kData) {
         emits_.insert(child.text);
-        out->push_back(Emit(Op::kText, {Intern(child.text)}, child.line));
+        out->push_back(Emit(Op::kText, {Intern(child.text)}, child.place()));
         continue;
       }
       SLM_ASSIGN(const uint32_t value, Expression(item, frame));
-      out->push_back(Emit(Op::kOutput, {value}, child.line));
+      out->push_back(Emit(Op::kOutput, {value}, child.place()));
     }
     return {};
   }
@@ -401,15 +397,15 @@ class Compiler {
     for (const uint32_t other : node.others) SLM_TRY(Branch(ast_.nodes[other], frame, &operands));
     uint32_t otherwise = kNoNode;
     if (!node.rest.empty()) {
-      SLM_ASSIGN(otherwise, Sequence(node.rest, frame, node.line));
+      SLM_ASSIGN(otherwise, Sequence(node.rest, frame, node.place()));
     }
     operands.push_back(otherwise);
-    out->push_back(Emit(Op::kIf, std::move(operands), node.line));
+    out->push_back(Emit(Op::kIf, std::move(operands), node.place()));
     return {};
   }
   Status Branch(const AstNode& node, const Frame& frame, Nodes* operands) {
     SLM_ASSIGN(const uint32_t condition, Expression(node.first, frame));
-    SLM_ASSIGN(const uint32_t body, Sequence(node.items, frame, node.line));
+    SLM_ASSIGN(const uint32_t body, Sequence(node.items, frame, node.place()));
     operands->push_back(condition);
     operands->push_back(body);
     return {};
@@ -439,7 +435,7 @@ class Compiler {
       for (const uint32_t child : {node.first}) stores = stores || StoresLoop(child);
       for (const uint32_t child : node.items) stores = stores || StoresLoop(child);
       for (const uint32_t child : node.others) stores = stores || StoresLoop(child);
-      if (stores) Assert("Can't assign to special loop variable in for-loop target", node.line);
+      if (stores) Assert("Can't assign to special loop variable in for-loop target", node.place());
     }
 
     uint32_t iterable = kNoNode;
@@ -457,29 +453,29 @@ class Compiler {
     SLM_ASSIGN(const uint32_t target, Target(node.first, loop_frame, false));
     ++unit->n_loops;
     Nodes statements;
-    EnterFrame(loop_frame, node.line, &statements);
+    EnterFrame(loop_frame, node.place(), &statements);
     SLM_TRY(Block(node.items, loop_frame, &statements));
     --unit->n_loops;
-    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.line);
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.place());
     Nodes after;
-    LeaveFrame(loop_frame, node.line, &after);
+    LeaveFrame(loop_frame, node.place(), &after);
     const uint32_t clear = after.empty() ? kNoNode : after[0];
     uint32_t otherwise = kNoNode;
     if (!node.others.empty()) {
       Nodes other;
-      EnterFrame(else_frame, node.line, &other);
+      EnterFrame(else_frame, node.place(), &other);
       SLM_TRY(Block(node.others, else_frame, &other));
-      LeaveFrame(else_frame, node.line, &other);
-      otherwise = Emit(Op::kSequence, std::move(other), node.line);
+      LeaveFrame(else_frame, node.place(), &other);
+      otherwise = Emit(Op::kSequence, std::move(other), node.place());
     }
     const uint32_t loop =
         Emit(Op::kFor, {loop_slot, target, iterable, filter, body, clear, otherwise, node.flag ? 1u : 0u},
-             node.line);
+             node.place());
     if (!node.flag) {
       out->push_back(loop);
       return {};
     }
-    out->push_back(Emit(Op::kRecursive, {outer_iterable, EmitUnit(*unit, loop, node.line)}, node.line));
+    out->push_back(Emit(Op::kRecursive, {outer_iterable, EmitUnit(*unit, loop, node.place())}, node.place()));
     return {};
   }
 
@@ -489,12 +485,12 @@ class Compiler {
     VisitTargetAsParameters(*test_frame.symbols, node.first);
     Visit(*test_frame.symbols, node.third);
     Nodes enter;
-    EnterFrame(test_frame, node.line, &enter);
-    const uint32_t entered = Emit(Op::kSequence, std::move(enter), node.line);
+    EnterFrame(test_frame, node.place(), &enter);
+    const uint32_t entered = Emit(Op::kSequence, std::move(enter), node.place());
     SLM_ASSIGN(const uint32_t target, Target(node.first, test_frame, false));
     SLM_ASSIGN(const uint32_t test, Expression(node.third, test_frame));
     return Emit(Op::kFilterUnit, {static_cast<uint32_t>(unit->slots.size()), entered, target, test},
-                node.line);
+                node.place());
   }
 
   Result<uint32_t> Target(uint32_t index, const Frame& frame, bool exported) {
@@ -505,15 +501,16 @@ class Compiler {
         SLM_ASSIGN(const uint32_t target, Target(item, frame, exported));
         items.push_back(target);
       }
-      return Emit(Op::kTargetTuple, std::move(items), node.line);
+      return Emit(Op::kTargetTuple, std::move(items), node.place());
     }
     const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
     if (node.kind == AstKind::kNamespaceRef) {
-      return Emit(Op::kTargetAttribute, {hops, slot, Intern(node.text), Intern(node.attribute)}, node.line);
+      return Emit(Op::kTargetAttribute, {hops, slot, Intern(node.text), Intern(node.attribute)},
+                  node.place());
     }
     if (const auto input = inputs_.find(node.text); input != inputs_.end() && exported)
       input->second.assigned = true;
-    return Emit(Op::kTargetName, {slot, exported ? Intern(node.text) : kNoNode}, node.line);
+    return Emit(Op::kTargetName, {slot, exported ? Intern(node.text) : kNoNode}, node.place());
   }
 
   Status SetBlock(const AstNode& node, const Frame& frame, Nodes* out) {
@@ -521,15 +518,15 @@ class Compiler {
     VisitAll(*block_frame.symbols, node.rest);
     // The filter is compiled in the block's scope, which has to know its names.
     if (node.second != kNoAst) DeclareFilterNames(*block_frame.symbols, node.second);
-    EnterFrame(block_frame, node.line, out);
-    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, block_frame, node.line));
+    EnterFrame(block_frame, node.place(), out);
+    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, block_frame, node.place()));
     SLM_ASSIGN(const uint32_t target, Target(node.first, frame, frame.top_level));
     uint32_t filter = kNoNode;
     if (node.second != kNoAst) {
       SLM_ASSIGN(filter, Expression(node.second, block_frame));
     }
-    out->push_back(Emit(Op::kSetBlock, {target, body, filter}, node.line));
-    LeaveFrame(block_frame, node.line, out);
+    out->push_back(Emit(Op::kSetBlock, {target, body, filter}, node.place()));
+    LeaveFrame(block_frame, node.place(), out);
     return {};
   }
 
@@ -538,7 +535,7 @@ class Compiler {
     const AstNode& node = ast_.nodes[index];
     if (node.kind == AstKind::kName && symbols.Find(node.text) == nullptr) {
       Assert("Tried to resolve a name to a reference that was unknown to the frame ('" + node.text + "')",
-             node.line, "AssertionError");
+             node.place(), "AssertionError");
       symbols.Load(node.text);
     }
     ast_.ForEachChild(index, [&](uint32_t child) { DeclareFilterNames(symbols, child); });
@@ -548,11 +545,11 @@ class Compiler {
     const Frame filter_frame = NewFrame(&frame, frame.unit);
     VisitAll(*filter_frame.symbols, node.rest);
     Visit(*filter_frame.symbols, node.first);
-    EnterFrame(filter_frame, node.line, out);
-    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, filter_frame, node.line));
+    EnterFrame(filter_frame, node.place(), out);
+    SLM_ASSIGN(const uint32_t body, Sequence(node.rest, filter_frame, node.place()));
     SLM_ASSIGN(const uint32_t filter, Expression(node.first, filter_frame));
-    out->push_back(Emit(Op::kFilterBlock, {body, filter}, node.line));
-    LeaveFrame(filter_frame, node.line, out);
+    out->push_back(Emit(Op::kFilterBlock, {body, filter}, node.place()));
+    LeaveFrame(filter_frame, node.place(), out);
     return {};
   }
 
@@ -560,14 +557,14 @@ class Compiler {
     const Frame with_frame = NewFrame(&frame, frame.unit);
     VisitAll(*with_frame.symbols, node.items);
     VisitAll(*with_frame.symbols, node.rest);
-    EnterFrame(with_frame, node.line, out);
+    EnterFrame(with_frame, node.place(), out);
     for (size_t i = 0; i < node.items.size(); ++i) {
       SLM_ASSIGN(const uint32_t value, Expression(node.others[i], frame));
       SLM_ASSIGN(const uint32_t target, Target(node.items[i], with_frame, false));
-      out->push_back(Emit(Op::kSet, {target, value}, node.line));
+      out->push_back(Emit(Op::kSet, {target, value}, node.place()));
     }
     SLM_TRY(Block(node.rest, with_frame, out));
-    LeaveFrame(with_frame, node.line, out);
+    LeaveFrame(with_frame, node.place(), out);
     return {};
   }
 
@@ -602,7 +599,7 @@ class Compiler {
               "When defining macros or call blocks the special \"caller\" argument must be omitted or be "
               "given "
               "a default.",
-              node.line);
+              node.place());
         }
       } else {
         declare("caller");
@@ -618,7 +615,7 @@ class Compiler {
     }
     analyze();
     Nodes statements;
-    EnterFrame(frame, node.line, &statements);
+    EnterFrame(frame, node.place(), &statements);
     Nodes parameters;
     for (size_t i = 0; i < node.items.size(); ++i) {
       const std::string& argument = ast_.nodes[node.items[i]].text;
@@ -628,28 +625,28 @@ class Compiler {
       if (i >= n_plain) {
         SLM_ASSIGN(value, Expression(node.others[i - n_plain], frame));
       }
-      statements.push_back(Emit(Op::kDefault, {slot, Intern(argument), value}, node.line));
+      statements.push_back(Emit(Op::kDefault, {slot, Intern(argument), value}, node.place()));
       parameters.push_back(Intern(argument));
       parameters.push_back(slot);
     }
     SLM_TRY(Block(node.rest, frame, &statements));
-    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.line);
-    const uint32_t function = EmitUnit(*unit, body, node.line);
+    const uint32_t body = Emit(Op::kSequence, std::move(statements), node.place());
+    const uint32_t function = EmitUnit(*unit, body, node.place());
     const auto slot_of = [&special](const std::string& parameter) {
       const auto found = special.find(parameter);
       return found == special.end() ? kNoNode : found->second;
     };
     Nodes operands{name, function, flags, slot_of("caller"), slot_of("kwargs"), slot_of("varargs")};
     operands.insert(operands.end(), parameters.begin(), parameters.end());
-    return Emit(Op::kMacro, std::move(operands), node.line);
+    return Emit(Op::kMacro, std::move(operands), node.place());
   }
 
   // ---- expressions ----
-  void Assert(const std::string& message, uint32_t line, const char* exception = "TemplateAssertionError") {
+  void Assert(const std::string& message, SourcePlace at, const char* exception = "TemplateAssertionError") {
     if (!assertion_.empty()) return;
     assertion_ = message;
     assertion_class_ = exception;
-    assertion_line_ = line;
+    assertion_place_ = at;
   }
 
   Result<uint32_t> Optional(uint32_t index, const Frame& frame) {
@@ -670,31 +667,31 @@ class Compiler {
     switch (node.kind) {
       case AstKind::kString:
         emits_.insert(node.text);
-        return Emit(Op::kString, {Intern(node.text)}, node.line);
+        return Emit(Op::kString, {Intern(node.text)}, node.place());
       case AstKind::kInteger:
-        return Emit(Op::kInteger, {Intern(node.text)}, node.line);
+        return Emit(Op::kInteger, {Intern(node.text)}, node.place());
       case AstKind::kFloat:
-        return Emit(Op::kFloat, {Intern(node.text)}, node.line);
+        return Emit(Op::kFloat, {Intern(node.text)}, node.place());
       case AstKind::kTrue:
-        return Emit(Op::kTrue, {}, node.line);
+        return Emit(Op::kTrue, {}, node.place());
       case AstKind::kFalse:
-        return Emit(Op::kFalse, {}, node.line);
+        return Emit(Op::kFalse, {}, node.place());
       case AstKind::kNone:
-        return Emit(Op::kNone, {}, node.line);
+        return Emit(Op::kNone, {}, node.place());
       case AstKind::kName:
         return Name(node, frame);
       case AstKind::kTuple:
         SLM_TRY(All(node.items, frame, &operands));
-        return Emit(Op::kTuple, std::move(operands), node.line);
+        return Emit(Op::kTuple, std::move(operands), node.place());
       case AstKind::kList:
         SLM_TRY(All(node.items, frame, &operands));
-        return Emit(Op::kList, std::move(operands), node.line);
+        return Emit(Op::kList, std::move(operands), node.place());
       case AstKind::kDict:
         SLM_TRY(All(node.items, frame, &operands));
-        return Emit(Op::kDict, std::move(operands), node.line);
+        return Emit(Op::kDict, std::move(operands), node.place());
       case AstKind::kConcat:
         SLM_TRY(All(node.items, frame, &operands));
-        return Emit(Op::kConcat, std::move(operands), node.line);
+        return Emit(Op::kConcat, std::move(operands), node.place());
       case AstKind::kConditional:
         return Conditional(node, frame);
       case AstKind::kBinary:
@@ -702,7 +699,7 @@ class Compiler {
       case AstKind::kUnary: {
         SLM_ASSIGN(const uint32_t value, Expression(node.first, frame));
         const Op op = node.text == "not" ? Op::kNot : node.text == "-" ? Op::kNegate : Op::kPositive;
-        return Emit(op, {value}, node.line);
+        return Emit(op, {value}, node.place());
       }
       case AstKind::kCompare:
         return Compare(node, frame);
@@ -710,7 +707,7 @@ class Compiler {
         if (IsReflection(node.text))
           return Refuse(ErrorCode::kTplForbidden, "the attribute '" + node.text + "' reaches the host", node);
         SLM_ASSIGN(const uint32_t value, Expression(node.first, frame));
-        return Emit(Op::kAttribute, {value, Intern(node.text)}, node.line);
+        return Emit(Op::kAttribute, {value, Intern(node.text)}, node.place());
       }
       case AstKind::kItem:
         return Item(node, frame);
@@ -732,7 +729,7 @@ class Compiler {
     const Reference* reference = frame.symbols->Find(node.text);
     if (node.text == "lipsum") return Refuse(ErrorCode::kTplForbidden, "'lipsum' is random text", node);
     const auto [hops, slot] = Locate(frame.unit, *reference);
-    return Emit(Op::kLoad, {hops, slot, Intern(node.text)}, node.line);
+    return Emit(Op::kLoad, {hops, slot, Intern(node.text)}, node.place());
   }
 
   Result<uint32_t> Conditional(const AstNode& node, const Frame& outer) {
@@ -741,7 +738,7 @@ class Compiler {
     SLM_ASSIGN(const uint32_t condition, Expression(node.first, frame));
     SLM_ASSIGN(const uint32_t then, Expression(node.second, frame));
     SLM_ASSIGN(const uint32_t otherwise, Optional(node.third, frame));
-    return Emit(Op::kConditional, {condition, then, otherwise}, node.line);
+    return Emit(Op::kConditional, {condition, then, otherwise}, node.place());
   }
 
   // Whether the reference's optimizer can evaluate the expression while compiling.
@@ -800,13 +797,13 @@ class Compiler {
       if (!truth && IsConstant(node.first)) frame.soft = true;
     }
     SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
-    if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.line);
-    if (node.text == "or") return Emit(Op::kOr, {left, right}, node.line);
+    if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.place());
+    if (node.text == "or") return Emit(Op::kOr, {left, right}, node.place());
     static const std::map<std::string, Arithmetic> kSigns = {
         {"+", Arithmetic::kAdd},    {"-", Arithmetic::kSubtract},     {"*", Arithmetic::kMultiply},
         {"/", Arithmetic::kDivide}, {"//", Arithmetic::kFloorDivide}, {"%", Arithmetic::kModulo},
         {"**", Arithmetic::kPower}};
-    return Emit(Op::kBinary, {static_cast<uint32_t>(kSigns.at(node.text)), left, right}, node.line);
+    return Emit(Op::kBinary, {static_cast<uint32_t>(kSigns.at(node.text)), left, right}, node.place());
   }
 
   Result<uint32_t> Compare(const AstNode& node, const Frame& frame) {
@@ -816,17 +813,12 @@ class Compiler {
         {"in", Comparison::kIn},        {"not in", Comparison::kNotIn}};
     SLM_ASSIGN(const uint32_t first, Expression(node.first, frame));
     Nodes operands{first};
-    uint32_t left = node.first;
     for (size_t i = 0; i < node.items.size(); ++i) {
       SLM_ASSIGN(const uint32_t value, Expression(node.items[i], frame));
-      const Comparison comparison = kSigns.at(node.names[i]);
-      operands.push_back(static_cast<uint32_t>(comparison));
+      operands.push_back(static_cast<uint32_t>(kSigns.at(node.names[i])));
       operands.push_back(value);
-      if (comparison == Comparison::kIn || comparison == Comparison::kNotIn)
-        NotePredicate("in", left, node.items[i], node.line);
-      left = node.items[i];
     }
-    return Emit(Op::kCompare, std::move(operands), node.line);
+    return Emit(Op::kCompare, std::move(operands), node.place());
   }
 
   Result<uint32_t> Item(const AstNode& node, const Frame& frame) {
@@ -842,12 +834,12 @@ class Compiler {
                             object == AstKind::kBinary || object == AstKind::kConditional;
       const bool constant =
           may_fold && IsConstant(key.first) && IsConstant(key.second) && IsConstant(key.third);
-      return Emit(Op::kSlice, {value, start, stop, step, constant ? 1u : 0u}, node.line);
+      return Emit(Op::kSlice, {value, start, stop, step, constant ? 1u : 0u}, node.place());
     }
     if (key.kind == AstKind::kString && IsReflection(key.text))
       return Refuse(ErrorCode::kTplForbidden, "the attribute '" + key.text + "' reaches the host", key);
     SLM_ASSIGN(const uint32_t item, Expression(node.second, frame));
-    return Emit(Op::kItem, {value, item}, node.line);
+    return Emit(Op::kItem, {value, item}, node.place());
   }
 
   Status CallEnd(const AstNode& node, const Frame& frame, Nodes* operands) {
@@ -873,18 +865,19 @@ class Compiler {
       return Refuse(ErrorCode::kTplForbidden, "the filter '" + node.text + "' is outside the subset", node);
     }
     if (known == Known::kUnknown && !frame.soft) {
-      Assert(std::string("No ") + (is_filter ? "filter" : "test") + " named '" + node.text + "'.", node.line);
+      Assert(std::string("No ") + (is_filter ? "filter" : "test") + " named '" + node.text + "'.",
+             node.place());
     }
     uint32_t receiver = kNoNode;
     if (node.first == kNoAst) {
-      receiver = Emit(Op::kCaptured, {}, node.line);
+      receiver = Emit(Op::kCaptured, {}, node.place());
     } else {
       SLM_ASSIGN(receiver, Expression(node.first, frame));
     }
     if (!is_filter) NoteTest(node);
     Nodes operands{Intern(node.text), receiver};
     SLM_TRY(CallEnd(node, frame, &operands));
-    return Emit(is_filter ? Op::kFilter : Op::kTest, std::move(operands), node.line);
+    return Emit(is_filter ? Op::kFilter : Op::kTest, std::move(operands), node.place());
   }
 
   void NoteTest(const AstNode& node) {
@@ -900,24 +893,7 @@ class Compiler {
     SLM_ASSIGN(const uint32_t callee, Expression(node.first, frame));
     Nodes operands{callee};
     SLM_TRY(CallEnd(node, frame, &operands));
-    const AstNode& method = ast_.nodes[node.first];
-    if (method.kind == AstKind::kAttribute && !node.items.empty()) {
-      NotePredicate(method.text, node.items[0], method.first, node.line);
-    }
-    return Emit(Op::kCall, std::move(operands), node.line);
-  }
-
-  // Records that a string may decide control flow: `literal in value`, value.startswith(literal) ...
-  // The list is conservative: whether `value` is content is known only when rendering.
-  void NotePredicate(const std::string& construct, uint32_t literal, uint32_t value, uint32_t line) {
-    static const std::set<std::string> kDeciding = {"in",        "startswith", "endswith", "split",
-                                                    "find",      "count",      "index",    "rsplit",
-                                                    "partition", "rpartition"};
-    if (!kDeciding.contains(construct)) return;
-    const AstKind receiver = ast_.nodes[value].kind;
-    if (receiver == AstKind::kList || receiver == AstKind::kTuple || receiver == AstKind::kDict) return;
-    const AstNode& node = ast_.nodes[literal];
-    program_.content_predicates.push_back({construct, node.kind == AstKind::kString ? node.text : "", line});
+    return Emit(Op::kCall, std::move(operands), node.place());
   }
 
   const Ast& ast_;
@@ -929,7 +905,7 @@ class Compiler {
   std::set<std::string> emits_;
   std::string assertion_;
   std::string assertion_class_;
-  uint32_t assertion_line_ = 0;
+  SourcePlace assertion_place_;
 };
 
 }  // namespace

@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
     const ProgramNode& source = made->program_.nodes[i];
     Node& node = made->nodes_[i];
     node.op = source.op;
-    node.line = source.line;
+    node.place = source.place;
     node.operands = source.operands.data();
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
@@ -212,11 +212,11 @@ class Interpreter {
   bool Enter(const Node& node) {
     if (depth_ <= runtime_.budgets().max_depth && runtime_.Work(1)) return true;
     if (!runtime_.failed()) runtime_.OverBudget("evaluations nested too deep");
-    runtime_.SetLine(node.line);
+    runtime_.SetPlace(node.place);
     return false;
   }
   Flow FailAt(const Node& node) {
-    runtime_.SetLine(node.line);
+    runtime_.SetPlace(node.place);
     return Flow::kError;
   }
 
@@ -224,7 +224,7 @@ class Interpreter {
   bool CheckOutput(const Node& node) {
     if (output_->text.size() <= runtime_.budgets().max_output_bytes) return true;
     runtime_.OverBudget("the output");
-    runtime_.SetLine(node.line);
+    runtime_.SetPlace(node.place);
     return false;
   }
   Flow Emit(const Value& value, const Node& node) {
@@ -449,7 +449,7 @@ class Interpreter {
       return true;
     }
     runtime_.OverBudget("macros or loops that call each other too deep");
-    runtime_.SetLine(node.line);
+    runtime_.SetPlace(node.place);
     return false;
   }
 
@@ -543,7 +543,7 @@ class Interpreter {
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
     const Value value = Compute(node);
-    if (value.failed()) runtime_.SetLine(node.line);
+    if (value.failed()) runtime_.SetPlace(node.place);
     return value;
   }
 
@@ -678,7 +678,7 @@ class Interpreter {
     if (condition.failed()) return condition;
     if (Truth(condition)) return Evaluate(node.operands[1]);
     if (node.operands[2] != kNoNode) return Evaluate(node.operands[2]);
-    const Value hint = heap().String("the inline if-expression on line " + std::to_string(node.line) +
+    const Value hint = heap().String("the inline if-expression on line " + std::to_string(node.place.line) +
                                      " evaluated to false and no else section was defined.");
     return heap().Undefined({UndefinedInfo::Kind::kHint, false, hint.view(), {}, {}});
   }

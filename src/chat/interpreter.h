@@ -26,7 +26,7 @@ class Executable {
   friend class Interpreter;
   struct Node {
     Op op{};
-    uint32_t line = 0;
+    SourcePlace place;
     uint32_t n_operands = 0;
     const uint32_t* operands = nullptr;
     Value constant;            // of literals and names

@@ -261,8 +261,8 @@ class Lexer {
       Push(TokenKind::kOperator, std::string(sign), at);
       return {};
     }
-    return Refuse(ErrorCode::kTplSyntax,
-                  "unexpected character " + EscapeForDisplay(source_.substr(at, next - at)), at);
+    return Refuse(ErrorCode::kTplSyntax, "unexpected character " + std::string(source_.substr(at, next - at)),
+                  at);
   }
 
   static bool IsWordCharacter(char32_t scalar) {

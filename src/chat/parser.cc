@@ -4,7 +4,6 @@
 #include <array>
 #include <initializer_list>
 
-#include "base/utf8.h"
 #include "chat/lexer.h"
 
 namespace slm::chat {
@@ -189,8 +188,8 @@ class Parser {
       return Refuse(ErrorCode::kTplForbidden, "the statement '" + name.text + "' is outside the subset",
                     name);
     }
-    return Refuse(ErrorCode::kTplSyntax,
-                  "unknown statement '" + EscapeForDisplay(name.text.substr(0, 64)) + "'", name);
+    return Refuse(ErrorCode::kTplSyntax, "unknown statement '" + std::string(name.text.substr(0, 64)) + "'",
+                  name);
   }
 
   Result<uint32_t> If(const Token& at) {

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "chat/predicates.h"
 #include "codec/cbor.h"
 
 namespace slm::chat {
 namespace {
 
-constexpr std::string_view kSchema = "slm.template-ir.v2";
+constexpr std::string_view kSchema = "slm.template-ir.v3";
 constexpr uint32_t kMaxDepth = 250;
 constexpr uint32_t kMaxSlots = 1u << 16;
 constexpr size_t kMaxNodes = 1u << 20;
@@ -291,7 +292,7 @@ cbor::Array TextArray(const std::vector<std::string>& texts) {
 
 Result<ProgramNode> LoadNode(const cbor::Value& value) {
   const cbor::Array* row = value.AsArray();
-  if (row == nullptr || row->size() < 2) return Fail(ErrorCode::kTplIr, "a node is not an array");
+  if (row == nullptr || row->size() < 3) return Fail(ErrorCode::kTplIr, "a node is not an array");
   ProgramNode node{};
   for (size_t i = 0; i < row->size(); ++i) {
     const uint64_t* number = (*row)[i].AsUint();
@@ -302,7 +303,9 @@ Result<ProgramNode> LoadNode(const cbor::Value& value) {
       }
       node.op = static_cast<Op>(*number);
     } else if (i == 1) {
-      node.line = static_cast<uint32_t>(*number);
+      node.place.line = static_cast<uint32_t>(*number);
+    } else if (i == 2) {
+      node.place.column = static_cast<uint32_t>(*number);
     } else {
       node.operands.push_back(static_cast<uint32_t>(*number));
     }
@@ -349,9 +352,11 @@ Result<ContentPredicate> LoadPredicate(const cbor::Value& value) {
   ContentPredicate predicate;
   SLM_ASSIGN(predicate.construct, row.Text("construct"));
   SLM_ASSIGN(predicate.literal, row.Text("literal"));
+  SLM_ASSIGN(predicate.subject, row.Text("subject"));
   SLM_ASSIGN(const uint64_t line, row.Uint("line"));
-  if (line > UINT32_MAX) return Fail(ErrorCode::kTplIr, "a line out of range");
-  predicate.line = static_cast<uint32_t>(line);
+  SLM_ASSIGN(const uint64_t column, row.Uint("column"));
+  if (line > UINT32_MAX || column > UINT32_MAX) return Fail(ErrorCode::kTplIr, "a place out of range");
+  predicate.place = {static_cast<uint32_t>(line), static_cast<uint32_t>(column)};
   SLM_TRY(row.Finish());
   return predicate;
 }
@@ -401,14 +406,17 @@ bool IsWellFormed(const Program& program) {
 Bytes SerializeProgram(const Program& program) {
   cbor::Array nodes;
   for (const ProgramNode& node : program.nodes) {
-    cbor::Array row{static_cast<uint64_t>(node.op), node.line};
+    cbor::Array row{static_cast<uint64_t>(node.op), node.place.line, node.place.column};
     for (const uint32_t operand : node.operands) row.emplace_back(operand);
     nodes.emplace_back(std::move(row));
   }
   cbor::Array predicates;
   for (const ContentPredicate& predicate : program.content_predicates) {
-    predicates.emplace_back(cbor::Map{
-        {"construct", predicate.construct}, {"literal", predicate.literal}, {"line", predicate.line}});
+    predicates.emplace_back(cbor::Map{{"construct", predicate.construct},
+                                      {"literal", predicate.literal},
+                                      {"subject", predicate.subject},
+                                      {"line", predicate.place.line},
+                                      {"column", predicate.place.column}});
   }
   cbor::Array inputs;
   for (const InputSpec& input : program.inputs) {
@@ -453,6 +461,12 @@ Result<Program> LoadProgram(ByteSpan bytes) {
   }
   if (!IsWellFormed(*program)) {
     return Fail(ErrorCode::kTplIr, "template IR is not a well-formed program: operands, order or depth");
+  }
+  // The list of an IR from elsewhere is not believed: content reaches control flow where it says, only.
+  const auto predicates = FindContentPredicates(*program);
+  if (!predicates) return Fail(ErrorCode::kTplIr, predicates.error().message);
+  if (program->content_predicates != *predicates) {
+    return Fail(ErrorCode::kTplIr, "template IR declares other content predicates than it has");
   }
   return program;
 }

@@ -91,9 +91,16 @@ enum class Comparison : uint8_t {
   kNotIn
 };
 
+// In the template's source, from 1; the column counts characters.
+struct SourcePlace {
+  uint32_t line = 0;
+  uint32_t column = 0;
+  friend bool operator==(const SourcePlace&, const SourcePlace&) = default;
+};
+
 struct ProgramNode {
   Op op;
-  uint32_t line;  // in the template's source, for messages
+  SourcePlace place;
   std::vector<uint32_t> operands;
   friend bool operator==(const ProgramNode&, const ProgramNode&) = default;
 };
@@ -108,11 +115,12 @@ struct Budgets {
   friend bool operator==(const Budgets&, const Budgets&) = default;
 };
 
-// A place where the content of a message decides what the template does (TPL-07).
+// A place where text of the context decides what the template does (TPL-07): chat/predicates.h.
 struct ContentPredicate {
-  std::string construct;  // "in", "startswith", "split", ...
-  std::string literal;    // the literal looked for; empty if it is not a literal
-  uint32_t line;
+  std::string construct;  // "in", "==", "startswith", "split", "truth", "for", ...
+  std::string literal;    // of the template, that the text is held against; empty where there is none
+  std::string subject;    // whose text: "messages[].content"
+  SourcePlace place;
   friend bool operator==(const ContentPredicate&, const ContentPredicate&) = default;
 };
 
@@ -126,7 +134,7 @@ struct InputSpec {
 };
 
 struct Program {
-  uint32_t version = 2;
+  uint32_t version = 3;
   Hash256 source_sha256{};
   Budgets budgets;
   std::vector<std::string> strings;

@@ -170,17 +170,17 @@ Value Runtime::RaiseUndefined(const Value& undefined) {
   return Raise(exception, message);
 }
 
-void Runtime::SetLine(uint32_t line) {
-  if (has_line_ || !error_) return;
-  has_line_ = true;
-  if (error_->code != ErrorCode::kTplRaised) error_->message += " (line " + std::to_string(line) + ")";
+void Runtime::SetPlace(SourcePlace place) {
+  if (place_.line != 0 || !error_) return;
+  place_ = place;
+  if (error_->code != ErrorCode::kTplRaised) error_->message += " (line " + std::to_string(place.line) + ")";
 }
 
 bool Runtime::DropTypeError() {
   if (!error_ || error_->code != ErrorCode::kTplRuntime || !error_->message.starts_with("TypeError: "))
     return false;
   error_.reset();
-  has_line_ = false;
+  place_ = {};
   return true;
 }
 

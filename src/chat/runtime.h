@@ -88,7 +88,9 @@ class Runtime {
   Value OverBudget(const char* what);
   [[nodiscard]] bool failed() const { return error_.has_value(); }
   [[nodiscard]] const Error& error() const { return *error_; }
-  void SetLine(uint32_t line);
+  // Where the pending error arose; the innermost place counts.
+  void SetPlace(SourcePlace place);
+  [[nodiscard]] SourcePlace error_place() const { return place_; }
   // `except TypeError`: forgets such an error; false if the error is another.
   bool DropTypeError();
 
@@ -184,7 +186,7 @@ class Runtime {
   Heap heap_;
   std::optional<Error> error_;
   uint64_t steps_ = 0;
-  bool has_line_ = false;
+  SourcePlace place_;  // of the error; line 0: none
 };
 
 // object_type_repr: "None", "dict object", "jinja2.runtime.Macro object".

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "chat/builtins.h"
 #include "chat/compiler.h"
 #include "chat/interpreter.h"
 #include "chat/number.h"
@@ -15,20 +16,46 @@ namespace {
 // Turns a JSON context into values that know their owner. Strings stay where the document has them.
 class ContextLoader {
  public:
-  explicit ContextLoader(Heap& heap) : heap_(heap), owners_{"template"} {}
+  explicit ContextLoader(Heap& heap) : heap_(heap) { (void)Add(kTemplateName); }
 
-  Owner Add(const std::string& name) {
-    owners_.push_back(name);
-    return static_cast<Owner>(owners_.size() - 1);
+  // REQUIRES: `name` outlives the loader.
+  Owner Add(std::string_view name) { return Push({kNoParent, kNoIndex, name}); }
+  // Paths are put together for the owners that a rendering names, not for all.
+  std::string Name(Owner owner) const {
+    const OwnerName& name = owners_[owner];
+    if (name.parent == kNoParent) return std::string(name.part);
+    std::string path = Name(name.parent);
+    if (name.index == kNoIndex) return path.append(1, '.').append(name.part);
+    return path + "[" + std::to_string(name.index) + "]";
   }
-  const std::string& Name(Owner owner) const { return owners_[owner]; }
+  // Owners that have the same name are one.
+  Owner Same(Owner owner) const {
+    const OwnerName& name = owners_[owner];
+    return name.parent == kNoParent && name.part == kTemplateName ? kTemplateOwner : owner;
+  }
 
   // `splits`: whether parts of this value are owners of their own, by path.
-  Result<Value> Load(const json::Value& value, const std::string& path, bool splits) {
-    return LoadOwned(value, path, splits, Add(path));
+  Result<Value> Load(const json::Value& value, std::string_view name, bool splits) {
+    return LoadOwned(value, splits, Add(name));
+  }
+  Result<Value> LoadItem(const json::Value& value, Owner list, uint64_t index, bool splits) {
+    return LoadOwned(value, splits, Push({list, index, {}}));
   }
 
  private:
+  static constexpr std::string_view kTemplateName = "template";
+  static constexpr Owner kNoParent = UINT32_MAX;
+  static constexpr uint64_t kNoIndex = UINT64_MAX;
+  struct OwnerName {
+    Owner parent;
+    uint64_t index;
+    std::string_view part;
+  };
+  Owner Push(const OwnerName& name) {
+    owners_.push_back(name);
+    return static_cast<Owner>(owners_.size() - 1);
+  }
+
   Result<Value> LoadNumber(const json::Value& value, Owner owner) {
     const auto refuse = [&value](const char* what) {
       return Fail(MakeError(ErrorCode::kTplInput, what).At(value.byte_offset()).Field(value.Path()));
@@ -44,7 +71,7 @@ class ContextLoader {
     return refuse("a number out of range");
   }
 
-  Result<Value> LoadOwned(const json::Value& value, const std::string& path, bool splits, Owner owner) {
+  Result<Value> LoadOwned(const json::Value& value, bool splits, Owner owner) {
     switch (value.kind()) {
       case json::Kind::kNull:
         return Value::None(owner);
@@ -59,9 +86,8 @@ class ContextLoader {
         std::vector<Value> items;
         size_t i = 0;
         for (const json::Value item : value.children()) {
-          const std::string item_path = splits ? path + "[" + std::to_string(i++) + "]" : std::string();
-          SLM_ASSIGN(Value loaded,
-                     splits ? Load(item, item_path, splits) : LoadOwned(item, path, false, owner));
+          SLM_ASSIGN(Value loaded, LoadOwned(item, splits, splits ? Push({owner, i, {}}) : owner));
+          ++i;
           items.push_back(loaded);
         }
         return heap_.List(items, owner);
@@ -70,8 +96,7 @@ class ContextLoader {
         std::vector<DictEntry> entries;
         for (const json::Value member : value.children()) {
           const std::string_view key = member.key();
-          SLM_ASSIGN(Value loaded, splits ? Load(member, path + "." + std::string(key), splits)
-                                          : LoadOwned(member, path, false, owner));
+          SLM_ASSIGN(Value loaded, LoadOwned(member, splits, splits ? Push({owner, kNoIndex, key}) : owner));
           entries.push_back({heap_.Borrow(key, owner), loaded});
         }
         return heap_.Dict(entries, owner);
@@ -81,20 +106,21 @@ class ContextLoader {
   }
 
   Heap& heap_;
-  std::vector<std::string> owners_;
+  std::vector<OwnerName> owners_;
 };
 
 // Tools and documents are owners as wholes: tools[0]; a message's fields by path.
 Result<Value> LoadVariable(Heap& heap, ContextLoader& loader, const json::Value& value,
-                           const std::string& name) {
+                           std::string_view name) {
   if ((name == "tools" || name == "documents") && value.is_array()) {
     std::vector<Value> items;
-    size_t i = 0;
+    uint64_t i = 0;
+    const Owner list = loader.Add(name);
     for (const json::Value item : value.children()) {
-      SLM_ASSIGN(Value loaded, loader.Load(item, name + "[" + std::to_string(i++) + "]", false));
+      SLM_ASSIGN(Value loaded, loader.LoadItem(item, list, i++, false));
       items.push_back(loaded);
     }
-    return heap.List(items, loader.Add(name));
+    return heap.List(items, list);
   }
   return loader.Load(value, name, name == "messages");
 }
@@ -112,7 +138,7 @@ Result<Input> BuildInput(Heap& heap, ContextLoader& loader, const json::Value& c
     return Fail(MakeError(ErrorCode::kTplInput, "a context is one JSON object").At(context.byte_offset()));
   }
   Input input;
-  const auto set = [&](const std::string& name, const Value& value) {
+  const auto set = [&](std::string_view name, const Value& value) {
     for (auto& [held, old] : input.variables) {
       if (held == name) {
         old = value;
@@ -132,7 +158,7 @@ Result<Input> BuildInput(Heap& heap, ContextLoader& loader, const json::Value& c
   }
   bool has_messages = false;
   for (const json::Value member : context.children()) {
-    const std::string name(member.key());
+    const std::string_view name = member.key();
     has_messages = has_messages || name == "messages";
     SLM_ASSIGN(Value value, LoadVariable(heap, loader, member, name));
     set(name, value);
@@ -166,14 +192,17 @@ bool TemplateWrote(const TextBuilder& text, const std::string& literal) {
 
 std::vector<Span> ToSpans(const TextBuilder& text, const ContextLoader& loader) {
   std::vector<Span> spans;
+  spans.reserve(text.segments().size());
   uint64_t begin = 0;
+  Owner last = UINT32_MAX;
   for (const Segment& segment : text.segments()) {
-    const std::string& owner = loader.Name(segment.owner);
-    if (!spans.empty() && spans.back().owner == owner) {
+    const Owner owner = loader.Same(segment.owner);
+    if (owner == last) {
       spans.back().end = segment.end;
     } else {
-      spans.push_back({begin, segment.end, owner});
+      spans.push_back({begin, segment.end, loader.Name(owner)});
     }
+    last = owner;
     begin = segment.end;
   }
   return spans;
@@ -200,10 +229,18 @@ Result<Template> Template::Load(ByteSpan ir) {
 }
 
 Result<Rendered> Template::Render(const json::Value& context, const RenderOptions& options) const {
+  // Refused whether or not the template asks for the date: a caller's mistake is no matter of the template.
+  if (!options.clock.empty() && !IsCivilTime(options.clock)) {
+    return Fail(MakeError(ErrorCode::kTplInput, "the clock is no civil time like 2026-11-30T12:00:00")
+                    .Field("clock"));
+  }
   Runtime runtime(program().budgets);
   ContextLoader loader(runtime.heap());
   SLM_ASSIGN(Input input, BuildInput(runtime.heap(), loader, context, options));
-  SLM_ASSIGN(Execution execution, Execute(*executable_, runtime, input.variables, options.clock));
+  Result<Execution> executed = Execute(*executable_, runtime, input.variables, options.clock);
+  if (options.fault != nullptr) *options.fault = runtime.error_place();
+  if (!executed) return Fail(std::move(executed).error());
+  Execution& execution = *executed;
   const TextBuilder& text = execution.output;
 
   Rendered rendered;
@@ -215,6 +252,11 @@ Result<Rendered> Template::Render(const json::Value& context, const RenderOption
   if (Owns(text, kTemplateOwner)) rendered.ownership.turn_separator = "template";
   for (auto& [name, value] : input.variables) {
     if (name != "add_generation_prompt" || !Truth(value)) continue;
+    // A template that never reads it writes nothing for it.
+    const auto& inputs = program().inputs;
+    if (std::none_of(inputs.begin(), inputs.end(),
+                     [](const auto& one) { return one.name == "add_generation_prompt"; }))
+      break;
     value = Value::Bool(false);
     Runtime again(program().budgets);
     const auto without = Execute(*executable_, again, input.variables, options.clock);

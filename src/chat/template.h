@@ -50,6 +50,8 @@ struct RenderOptions {
   // context with the same name replaces one. A token that is not declared is undefined.
   std::vector<std::pair<std::string, std::string>> special_tokens;
   std::string clock;  // civil time for strftime_now, "2026-11-30T12:00:00"; empty: none
+  // Receives where in the template's source a rendering failed; line 0 where the context was at fault.
+  SourcePlace* fault = nullptr;
 };
 
 class Template {

@@ -122,8 +122,10 @@ TEST(TemplateAnalysis, DeclaresInputsAndContentPredicates) {
   EXPECT_EQ(compiled->program().inputs[0].name, "messages");
   EXPECT_EQ(compiled->program().inputs[1].name, "mood");
   ASSERT_EQ(compiled->program().content_predicates.size(), 2u);
-  EXPECT_EQ(compiled->program().content_predicates[0], (ContentPredicate{"in", "</think>", 1}));
-  EXPECT_EQ(compiled->program().content_predicates[1], (ContentPredicate{"split", "</think>", 1}));
+  EXPECT_EQ(compiled->program().content_predicates[0],
+            (ContentPredicate{"in", "</think>", "messages[].content", {1, 7}}));
+  EXPECT_EQ(compiled->program().content_predicates[1],
+            (ContentPredicate{"split", "</think>", "messages[].content", {1, 66}}));
 }
 
 // TPL-01: the IR round-trips, renders alike, and has one encoding.
@@ -179,32 +181,40 @@ TEST(TemplateIr, MalformedProgramsAreRefused) {
     const auto loaded = LoadProgram(SerializeProgram(program));
     return !loaded && loaded.error().code == ErrorCode::kTplIr;
   };
-  const ProgramNode text{Op::kText, 1, {0}};
-  const ProgramNode one{Op::kTrue, 1, {}};
-  EXPECT_FALSE(refused({text, {Op::kUnit, 1, {0, 0}}}, 1));
-  EXPECT_TRUE(refused({text}, 0));                                         // no unit
-  EXPECT_TRUE(refused({text, {Op::kUnit, 1, {0, 1}}}, 1));                 // itself
-  EXPECT_TRUE(refused({{Op::kText, 1, {7}}, {Op::kUnit, 1, {0, 0}}}, 1));  // no such string
-  EXPECT_TRUE(refused({text, text, {Op::kUnit, 1, {0, 0}}}, 2));           // a node without a user
-  EXPECT_TRUE(refused({text, {Op::kSequence, 1, {0, 0}}, {Op::kUnit, 1, {0, 1}}}, 2));  // two users
-  EXPECT_TRUE(refused({text, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}}, 2));  // a statement as a value
-  EXPECT_TRUE(refused({one, {Op::kUnit, 1, {0, 0}}}, 1));                          // a value as a statement
-  EXPECT_TRUE(refused({{Op::kResolve, 1, {0, 0}}, {Op::kUnit, 1, {0, 0}}}, 1));    // slot beyond the unit
+  const ProgramNode text{Op::kText, {1, 1}, {0}};
+  const ProgramNode one{Op::kTrue, {1, 1}, {}};
+  EXPECT_FALSE(refused({text, {Op::kUnit, {1, 1}, {0, 0}}}, 1));
+  EXPECT_TRUE(refused({text}, 0));                                                   // no unit
+  EXPECT_TRUE(refused({text, {Op::kUnit, {1, 1}, {0, 1}}}, 1));                      // itself
+  EXPECT_TRUE(refused({{Op::kText, {1, 1}, {7}}, {Op::kUnit, {1, 1}, {0, 0}}}, 1));  // no such string
+  EXPECT_TRUE(refused({text, text, {Op::kUnit, {1, 1}, {0, 0}}}, 2));                // a node without a user
+  EXPECT_TRUE(refused({text, {Op::kSequence, {1, 1}, {0, 0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2));  // two users
   EXPECT_TRUE(
-      refused({{Op::kLoad, 1, {1, 0, 0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {1, 1}}}, 2));  // unit beyond
+      refused({text, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2));  // a statement as a value
+  EXPECT_TRUE(refused({one, {Op::kUnit, {1, 1}, {0, 0}}}, 1));                       // a value as a statement
   EXPECT_TRUE(
-      refused({one, one, {Op::kBinary, 1, {9, 0, 1}}, {Op::kOutput, 1, {2}}, {Op::kUnit, 1, {0, 3}}}, 4));
+      refused({{Op::kResolve, {1, 1}, {0, 0}}, {Op::kUnit, {1, 1}, {0, 0}}}, 1));  // slot beyond the unit
+  EXPECT_TRUE(
+      refused({{Op::kLoad, {1, 1}, {1, 0, 0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {1, 1}}},
+              2));  // unit beyond
   EXPECT_TRUE(refused(
-      {one, {Op::kCall, 1, {0, 4'000'000'000, 0}}, {Op::kOutput, 1, {1}}, {Op::kUnit, 1, {0, 2}}}, 3));
-  EXPECT_TRUE(refused({{Op::kFloat, 1, {0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}}, 2) ||
-              !Template::Load(SerializeProgram([&] {
-                 Program program;
-                 program.strings = {"x"};
-                 program.nodes = {{Op::kFloat, 1, {0}}, {Op::kOutput, 1, {0}}, {Op::kUnit, 1, {0, 1}}};
-                 program.root = 2;
-                 return program;
-               }()))
-                   .has_value());  // a literal that is no number
+      {one, one, {Op::kBinary, {1, 1}, {9, 0, 1}}, {Op::kOutput, {1, 1}, {2}}, {Op::kUnit, {1, 1}, {0, 3}}},
+      4));
+  EXPECT_TRUE(refused({one,
+                       {Op::kCall, {1, 1}, {0, 4'000'000'000, 0}},
+                       {Op::kOutput, {1, 1}, {1}},
+                       {Op::kUnit, {1, 1}, {0, 2}}},
+                      3));
+  EXPECT_TRUE(
+      refused({{Op::kFloat, {1, 1}, {0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}}, 2) ||
+      !Template::Load(SerializeProgram([&] {
+         Program program;
+         program.strings = {"x"};
+         program.nodes = {{Op::kFloat, {1, 1}, {0}}, {Op::kOutput, {1, 1}, {0}}, {Op::kUnit, {1, 1}, {0, 1}}};
+         program.root = 2;
+         return program;
+       }()))
+           .has_value());  // a literal that is no number
 }
 
 TEST(TemplateIr, BudgetsMayShrinkNotGrow) {
@@ -358,6 +368,60 @@ TEST(TemplateBudget, StepsDepthTextOutputAndMemoryAreCounted) {
     ASSERT_FALSE(rendered.has_value());
     EXPECT_EQ(rendered.error().code, ErrorCode::kTplBudget) << rendered.error().ToString();
   }
+}
+
+// Where a rendering fails, in the template's source: raised errors too, whose message is the template's own.
+TEST(TemplateInput, ARenderingThatFailsHasItsPlace) {
+  const auto fault_of = [](const std::string& source) {
+    SourcePlace fault;
+    RenderOptions options;
+    options.fault = &fault;
+    EXPECT_FALSE(RenderText(source, kHello, options).has_value());
+    return fault;
+  };
+  EXPECT_EQ(fault_of("a\nb {{ raise_exception('no') }}"), (SourcePlace{2, 21}));  // of the call
+  EXPECT_EQ(fault_of("é {{ none + 1 }}"), (SourcePlace{1, 6}));
+  EXPECT_EQ(
+      fault_of("\n\n{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}").line,
+      3u);
+}
+
+// Contexts that are no strict JSON: a code and the byte, before a template sees anything.
+TEST(TemplateInput, BadJsonIsRefusedAtItsByte) {
+  const struct {
+    std::string text;
+    ErrorCode code;
+    uint64_t byte_offset;
+  } cases[] = {
+      {R"({"messages":[{"content":"\ud800"}]})", ErrorCode::kJsonSurrogate, 25},
+      {R"({"messages":[],"messages":[]})", ErrorCode::kJsonDupKey, 15},
+      {R"({"messages":[],"x":NaN})", ErrorCode::kJsonSyntax, 19},
+      {R"({"messages":[],"x":1e999})", ErrorCode::kTplInput, 19},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.text);
+    const auto document = json::Parse(c.text);
+    if (!document) {
+      EXPECT_EQ(document.error().code, c.code) << document.error().ToString();
+      EXPECT_EQ(document.error().byte_offset, c.byte_offset);
+      continue;
+    }
+    const auto rendered = Template::Compile("{{ x }}")->Render(document->root(), {});
+    ASSERT_FALSE(rendered.has_value());
+    EXPECT_EQ(rendered.error().code, c.code);
+    EXPECT_EQ(rendered.error().byte_offset, c.byte_offset);
+  }
+  const auto deep = json::Parse("{\"messages\":" + std::string(10'000, '[') + std::string(10'000, ']') + "}");
+  ASSERT_FALSE(deep.has_value());
+  EXPECT_EQ(deep.error().code, ErrorCode::kJsonDepth);
+  EXPECT_TRUE(deep.error().byte_offset.has_value());
+}
+
+TEST(TemplateRefusal, ALiteralOf100MegabytesIsRefused) {
+  const auto compiled = Template::Compile("{{ '" + std::string(100u << 20, 'x') + "' }}");
+  ASSERT_FALSE(compiled.has_value());
+  EXPECT_EQ(compiled.error().code, ErrorCode::kTplBound);
+  EXPECT_TRUE(compiled.error().byte_offset.has_value());
 }
 
 TEST(TemplateInput, NeedsMessagesAndAnObject) {

@@ -438,8 +438,8 @@ Status CheckEncodable(const Value& value) {
   } else if (const Map* map = value.AsMap()) {
     for (const auto& [key, member] : *map) {
       if (!IsKey(key)) {
-        return Fail(MakeError(ErrorCode::kCborKeyCharset, "a key is 1 to 64 characters of [a-z0-9_]")
-                        .Field(EscapeForDisplay(key)));
+        return Fail(
+            MakeError(ErrorCode::kCborKeyCharset, "a key is 1 to 64 characters of [a-z0-9_]").Field(key));
       }
       Status status = CheckEncodable(member);
       if (!status.has_value()) {

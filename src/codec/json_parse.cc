@@ -132,7 +132,7 @@ class Parser {
     const auto key_index = static_cast<uint32_t>(entries_.size());
     SLM_TRY(String(false));
     if (!IsNewKey(open, key_index)) {
-      const std::string key = EscapeForDisplay(document_->StringAt(key_index).substr(0, 80));
+      const std::string key = std::string(document_->StringAt(key_index).substr(0, 80));
       auto refusal =
           Refuse(ErrorCode::kJsonDupKey, begin, "the key \"" + key + "\" stands twice in one object");
       refusal.error().field = key;

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
+#include "codec/sha256_beside.h"
 #include "codec/sha256_portable.h"
 
 namespace slm {
@@ -60,6 +62,24 @@ TEST(Sha256, OneShotKeepsNoStateBetweenCalls) {
   const Hash256 first = Sha256Of(AsBytes("abc"));
   EXPECT_NE(ToHex(Sha256Of(AsBytes("abd"))), ToHex(first));
   EXPECT_EQ(Sha256Of(AsBytes("abc")), first);
+}
+
+// More than its eight blocks of 1 MiB, so that each is used again; pieces that do and do not fit them.
+TEST(Sha256Beside, AgreesWithTheOneShot) {
+  Bytes bytes((size_t{11} << 20) + 12345);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>((i * 2654435761u) >> 24);
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{1} << 20, (size_t{1} << 20) + 1, bytes.size()}) {
+    const ByteSpan whole = ByteSpan(bytes).first(size);
+    for (const size_t piece : {size_t{999}, size_t{1} << 20, size_t{3} << 20}) {
+      Sha256Beside hash;
+      for (ByteSpan rest = whole; !rest.empty(); rest = rest.subspan(std::min(piece, rest.size()))) {
+        Bytes copy(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(std::min(piece, rest.size())));
+        hash.Update(copy);
+        std::fill(copy.begin(), copy.end(), uint8_t{0xff});  // the caller's again
+      }
+      EXPECT_EQ(hash.Finish(), Sha256Of(whole)) << size << " in pieces of " << piece;
+    }
+  }
 }
 
 TEST(PortableSha256, AgreesWithOpenSslForEveryLengthAndCut) {

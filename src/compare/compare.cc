@@ -81,6 +81,11 @@ void Book::NotClaimed(Level level, std::string_view reason) {
   reasons_[static_cast<size_t>(level)] = std::string(reason);
 }
 
+void Book::Incomplete(Level level, std::string reason) {
+  std::string& held = incomplete_[static_cast<size_t>(level)];
+  if (held.empty()) held = std::move(reason);
+}
+
 void Book::Close(uint64_t unstable_cap_ppm) {
   for (LevelResult& level : comparison_->levels) {
     level.verdict = VerdictOf(level);
@@ -88,6 +93,12 @@ void Book::Close(uint64_t unstable_cap_ppm) {
       // Above the cap the level fails (TOL-04). Compared without division: n_unstable / n > cap / 1e6.
       const uint64_t n = comparison_->n_tokens_compared;
       if (comparison_->n_tokens_unstable * 1000000 > unstable_cap_ppm * n) level.verdict = Verdict::kFail;
+    }
+    const std::string& incomplete = incomplete_[static_cast<size_t>(level.level)];
+    if (!incomplete.empty() && (level.verdict == Verdict::kPass || level.verdict == Verdict::kUnstable)) {
+      level.verdict = Verdict::kNotClaimed;
+      level.summary = incomplete + "; " + CountText(level.n_pass, level.n_checks, "checks hold");
+      continue;
     }
     if (level.verdict == Verdict::kNotClaimed) {
       level.summary = reasons_[static_cast<size_t>(level.level)];
@@ -314,6 +325,7 @@ Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candi
   book.NotClaimed(Level::kL7, "the evidence holds no logits");
   book.NotClaimed(Level::kL9, "no case with generated tokens");
   ReasonsOfThisVersion(&book);
+  CheckEvidenceComplete(evidence, &book);
   CompareExactLevels(evidence, candidate, &book);
   CompareArrays(evidence, candidate, policy, &book);
   CompareGenerations(evidence, candidate, policy.margin_e, &book);

@@ -527,5 +527,144 @@ TEST_F(CompareTest, EvidenceMustBelongTogether) {
   EXPECT_EQ(SortEvidence({truth.get(), reference.get()})->truth, truth.get());
 }
 
+// L5 and L6 speak of every operator of the first, a middle and the last layer, L7 of every case's logits.
+TEST_F(CompareTest, EvidenceThatLacksOperatorsIsAnError_ORA_03) {
+  const std::vector<std::pair<std::string, Level>> gone = {{"layers.1.attn.q_rope", Level::kL5},
+                                                           {"layers.0.attn.mask", Level::kL5},
+                                                           {"embed", Level::kL5},
+                                                           {"final_norm", Level::kL5},
+                                                           {"layers.1.output", Level::kL6},
+                                                           {"logits", Level::kL7},
+                                                           {"top_k.ids", Level::kL7},
+                                                           {"top_k.values", Level::kL7}};
+  for (const auto& [name, level] : gone) {
+    reference_ = MakeFakeSuite(golden::Mode::kReference);
+    std::erase_if(reference_.Case("ids").arrays, [&](const FakeArray& array) { return array.name == name; });
+    const Comparison comparison = Run();
+    ExpectOnly(comparison, Verdict::kError, {level});
+    EXPECT_EQ(comparison.first->code, "CMP-MISSING") << name;
+    EXPECT_EQ(comparison.first->place, name);
+  }
+  reference_ = MakeFakeSuite(golden::Mode::kReference);
+  reference_.model_arrays.clear();
+  ExpectOnly(Run(), Verdict::kError, {Level::kL3});
+}
+
+TEST_F(CompareTest, EvidenceWithoutALayerClaimsNoOperator_ORA_03) {
+  const auto cut = [](FakeSuite* suite, auto goes) {
+    for (FakeCase& one : suite->cases) std::erase_if(one.arrays, goes);
+  };
+  // The layers after the first left out of every case.
+  cut(&reference_, [](const FakeArray& array) { return array.name.starts_with("layers.1."); });
+  ExpectOnly(Run(), Verdict::kError, {Level::kL5, Level::kL6});
+  // No layer at all: the embedding alone is no operator's proof.
+  reference_ = MakeFakeSuite(golden::Mode::kReference);
+  cut(&reference_, [](const FakeArray& array) { return array.name.starts_with("layers."); });
+  Comparison comparison = Run();
+  EXPECT_EQ(Of(comparison, Level::kL5), Verdict::kNotClaimed);
+  EXPECT_EQ(Of(comparison, Level::kL6), Verdict::kNotClaimed);
+  EXPECT_NE(comparison.levels[5].summary.find("no operator inside a layer"), std::string::npos);
+  EXPECT_EQ(Of(comparison, Level::kL7), Verdict::kPass);
+  // A failure is not hidden by it.
+  candidate_.Case("ids").Array("embed").values[0] += 1;
+  comparison = Run();
+  EXPECT_EQ(Of(comparison, Level::kL5), Verdict::kFail);
+}
+
+// A candidate may keep more than the reference does; the declared slice is compared.
+TEST_F(CompareTest, ACandidateThatKeepsMoreIsCutToTheReferencesSlice_GLD_05) {
+  const auto cut = [](FakeSuite* suite) {
+    for (FakeCase& one : suite->cases) {
+      for (FakeArray& array : one.arrays) {
+        if (array.rows) continue;
+        if (array.layout == golden::Layout::kPackedCausal) {  // [2, 1 + 2 + 3], rows 1 and 2 are kept
+          array.values = {array.values[1],  array.values[2], array.values[3], array.values[4],
+                          array.values[5],  array.values[7], array.values[8], array.values[9],
+                          array.values[10], array.values[11]};
+          array.shape = {2, 5};
+        } else {
+          const auto width = static_cast<ptrdiff_t>(array.values.size() / 3);
+          array.values.erase(array.values.begin(), array.values.begin() + width);
+          array.shape[0] = 2;
+        }
+        array.rows = golden::Interval{1, 2};
+      }
+    }
+  };
+  for (FakeSuite* suite : {&reference_, &source_, &truth_}) cut(suite);
+  // More ranks than the reference keeps, too.
+  for (FakeSuite* suite : {&reference_, &source_, &truth_}) {
+    for (FakeCase& one : suite->cases) {
+      for (const char* name : {"top_k.ids", "top_k.values"}) {
+        FakeArray& array = one.Array(name);
+        array.shape = {2, 3};
+        array.values.erase(array.values.begin() + 7);
+        array.values.erase(array.values.begin() + 3);
+      }
+    }
+  }
+  ExpectOnly(Run(), Verdict::kPass, {});
+  candidate_.Case("ids").Array("layers.0.attn.scores").values[6 + 3 + 1] += 1;
+  Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL5});
+  EXPECT_EQ(comparison.first->index, (std::vector<uint64_t>{1, 2, 1}));
+  candidate_ = MakeFakeSuite(golden::Mode::kCandidate);
+  candidate_.Case("ids").Array("layers.1.attn.q").values[5] += 1;
+  comparison = Run();
+  ExpectOnly(comparison, Verdict::kFail, {Level::kL5});
+  EXPECT_EQ(comparison.first->index, (std::vector<uint64_t>{1, 1}));
+  // What the reference does not keep decides nothing.
+  candidate_ = MakeFakeSuite(golden::Mode::kCandidate);
+  candidate_.Case("ids").Array("layers.1.attn.q").values[1] += 1;
+  ExpectOnly(Run(), Verdict::kPass, {});
+}
+
+TEST_F(CompareTest, ACandidateThatKeepsLessIsAnError_GLD_05) {
+  FakeArray& array = candidate_.Case("ids").Array("layers.1.attn.q");
+  array.shape[0] = 2;
+  array.values.erase(array.values.begin(), array.values.begin() + 4);
+  array.rows = golden::Interval{1, 2};
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kError, {Level::kL5});
+  EXPECT_EQ(comparison.first->code, "CMP-SHAPE");
+}
+
+// float32 holds every bf16 value: the hashes of one model differ, and say nothing without mode source.
+TEST_F(CompareTest, AWidenedReferenceNeedsModeSourceForL3_MAP_04) {
+  for (FakeSuite* suite : {&source_, &candidate_}) {
+    for (golden::TensorHash& tensor : suite->content.tensors) {
+      tensor.dtype = "bf16";
+      tensor.sha256[0] ^= 1;
+    }
+  }
+  ExpectOnly(Run(), Verdict::kPass, {});
+  const auto reference = reference_.Open();
+  const auto compare_alone = [&] {
+    const auto candidate = candidate_.Open();
+    auto result = Compare({.reference = reference.get()}, *candidate, policy_);
+    EXPECT_TRUE(result.has_value());
+    return *std::move(result);
+  };
+  Comparison comparison = compare_alone();
+  EXPECT_EQ(Of(comparison, Level::kL3), Verdict::kNotClaimed);
+  EXPECT_NE(comparison.levels[3].summary.find("mode source"), std::string::npos);
+  EXPECT_FALSE(comparison.first.has_value());
+  // Another shape, a tensor left out, or another field of the configuration still fails.
+  candidate_.content.tensors[0].shape = {4, 10};
+  EXPECT_EQ(Of(compare_alone(), Level::kL3), Verdict::kFail);
+  candidate_.content.tensors.pop_back();
+  EXPECT_EQ(Of(compare_alone(), Level::kL3), Verdict::kFail);
+}
+
+// What is absent is named; "another prompt" is said of another prompt alone.
+TEST_F(CompareTest, AbsentTokenizationsAreNamed_LVL_01) {
+  for (const char* id : {"text", "chat"}) reference_.Case(id).meta.tokenizations.clear();
+  const Comparison comparison = Run();
+  ExpectOnly(comparison, Verdict::kError, {Level::kL1, Level::kL2});
+  EXPECT_EQ(comparison.levels[2].n_skipped, 0u);
+  EXPECT_NE(comparison.levels[1].first->what.find("does not state"), std::string::npos);
+  EXPECT_NE(comparison.levels[2].first->what.find("does not state the tokens"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace slm::compare

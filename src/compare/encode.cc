@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/escape.h"
 #include "codec/json.h"
 #include "compare/levels.h"
 
@@ -322,13 +323,13 @@ std::string ComparisonToText(const Comparison& comparison) {
   std::string out;
   for (const LevelResult& level : comparison.levels) {
     out += "  " + Padded(LevelName(level.level), 5) + Padded(LevelTitle(level.level), 18) +
-           Padded(VerdictName(level.verdict), 13) + level.summary;
+           Padded(VerdictName(level.verdict), 13) + EscapeLine(level.summary);
     if (level.worst_abs > 0) out += ", largest error " + RoundedText(level.worst_abs);
     out += "\n";
   }
   out += "  " + Padded("", 5) + Padded("truth rule", 18) + Padded(VerdictName(comparison.truth.verdict), 13) +
-         comparison.truth.summary + "\n";
-  if (comparison.first) out += "  first difference: " + DifferenceText(*comparison.first) + "\n";
+         EscapeLine(comparison.truth.summary) + "\n";
+  if (comparison.first) out += "  first difference: " + EscapeLine(DifferenceText(*comparison.first)) + "\n";
   return out;
 }
 

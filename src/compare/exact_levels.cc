@@ -138,6 +138,17 @@ void CompareBytes(Difference difference, const std::optional<Bytes>& reference,
 
 // Only the published file is the reference of L1; what AutoTokenizer built is a conflict's business.
 void CompareTokenizations(const Case& reference, const Case& candidate, Book* book) {
+  const std::string_view of = reference.input_kind == golden::InputKind::kMessages ? "rendered" : "input";
+  const bool is_stated =
+      std::any_of(reference.tokenizations.begin(), reference.tokenizations.end(),
+                  [of](const Tokenization& t) { return t.reference == "published" && t.of == of; });
+  const bool has_text = reference.input_kind == golden::InputKind::kUtf8 ||
+                        reference.input_kind == golden::InputKind::kMessages;
+  if (has_text && !is_stated) {
+    book->Enter(Verdict::kError,
+                Missing(At(Level::kL1, Stage::kIds, reference.case_id, "tokenization." + std::string(of)),
+                        "the evidence does not state how the published file cuts this text"));
+  }
   for (const Tokenization& expected : reference.tokenizations) {
     if (expected.reference != "published") continue;
     const std::string place =
@@ -225,8 +236,14 @@ void CompareOwnership(const Case& reference, const Case& candidate, Book* book) 
   }
   const Tokenization* mine = RenderedTokens(reference);
   const Tokenization* theirs = RenderedTokens(candidate);
-  if (mine == nullptr || theirs == nullptr || mine->ids != theirs->ids ||
-      mine->byte_offsets != theirs->byte_offsets) {
+  if (mine == nullptr || theirs == nullptr) {
+    book->Enter(Verdict::kError,
+                Missing(At(Level::kL2, Stage::kRendered, reference.case_id, "token_ownership"),
+                        std::string(mine == nullptr ? "the evidence" : "the candidate") +
+                            " does not state the tokens of the rendered prompt"));
+    return;
+  }
+  if (mine->ids != theirs->ids || mine->byte_offsets != theirs->byte_offsets) {
     book->Skip(Level::kL2);  // the prompt was cut otherwise: L1 says so, and whose a token is has no answer
     return;
   }
@@ -274,7 +291,15 @@ bool SameInput(const Case& reference, const Case& candidate, Book* book) {
   return false;
 }
 
-void CompareTensors(const Content& reference, const Content& candidate, Book* book) {
+// float32 holds every value of bf16 and f16, so one model has two hashes; the values themselves are in
+// neither container.
+bool IsWidened(const TensorHash& reference, const TensorHash& candidate) {
+  return reference.dtype == "f32" && (candidate.dtype == "bf16" || candidate.dtype == "f16") &&
+         reference.shape == candidate.shape;
+}
+
+// `may_widen`: the reference is no container of mode source and may have been loaded in float32.
+void CompareTensors(const Content& reference, const Content& candidate, bool may_widen, Book* book) {
   if (reference.tensors.empty()) {
     book->Enter(Verdict::kError, Missing(At(Level::kL3, Stage::kMapping, "", "tensors"),
                                          "the evidence holds no source tensor to account for"));
@@ -302,6 +327,10 @@ void CompareTensors(const Content& reference, const Content& candidate, Book* bo
     }
     if (mine->sha256 == theirs->sha256 && mine->shape == theirs->shape && mine->dtype == theirs->dtype) {
       book->Pass(Level::kL3);
+    } else if (may_widen && IsWidened(*mine, *theirs)) {
+      book->Incomplete(Level::kL3,
+                       "the reference was loaded in float32 and the artifact holds " + theirs->dtype +
+                           ": values need evidence of mode source, which hashes them as published");
     } else {
       Difference difference = At(Level::kL3, Stage::kMapping, "", "tensor." + mine->name);
       difference.reference = mine->dtype + " " + ToHex(mine->sha256);
@@ -387,7 +416,7 @@ void CompareExactLevels(const Evidence& evidence, const golden::Golden& candidat
   }
   // A reference loaded in float32 hashes float32 values; the publisher's dtype stands in mode source.
   const bool has_source = evidence.source != nullptr && !evidence.source->content().tensors.empty();
-  CompareTensors(has_source ? evidence.source->content() : reference, actual, book);
+  CompareTensors(has_source ? evidence.source->content() : reference, actual, !has_source, book);
   CompareConfig(reference, actual, book);
 }
 

@@ -3,6 +3,7 @@
 #ifndef SLM_COMPARE_FAKE_SUITE_H_
 #define SLM_COMPARE_FAKE_SUITE_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
@@ -197,17 +198,32 @@ inline std::vector<FakeArray> FakeArrays(bool truth) {
     add(std::string(layer) + "mlp.act", {3, 6}, salt++);
     add(std::string(layer) + "output", {3, 4}, salt++);
   }
-  FakeArray mask;
-  mask.name = "layers.0.attn.mask";
-  mask.shape = {3, 3};
-  mask.values = {1, 0, 0, 1, 1, 0, 1, 1, 1};
-  mask.dtype = golden::DType::kBits;
-  mask.layout = golden::Layout::kPackedBits;
-  arrays.push_back(mask);
+  for (const char* layer : {"layers.0.", "layers.1."}) {
+    FakeArray mask;
+    mask.name = std::string(layer) + "attn.mask";
+    mask.shape = {3, 3};
+    mask.values = {1, 0, 0, 1, 1, 0, 1, 1, 1};
+    mask.dtype = golden::DType::kBits;
+    mask.layout = golden::Layout::kPackedBits;
+    arrays.push_back(mask);
+  }
   add("final_norm", {3, 4}, salt++);
   // Logits are kept for the last two positions only.
   add("logits", {2, 10}, salt++);
   arrays.back().rows = golden::Interval{1, 2};
+  // What is left of the operators (ORA-03).
+  for (const char* layer : {"layers.0.", "layers.1."}) {
+    for (const std::string_view role : LayerRoles()) {
+      const std::string name = std::string(layer) + std::string(role);
+      const auto same = [&name](const FakeArray& array) { return array.name == name; };
+      if (std::any_of(arrays.begin(), arrays.end(), same)) continue;
+      if (role == "attn.probs") {
+        add(name, {2, 6}, salt++, golden::Layout::kPackedCausal);
+      } else {
+        add(name, {3, 4}, salt++);
+      }
+    }
+  }
   FakeArray ids;
   ids.name = "top_k.ids";
   ids.shape = {2, 4};
@@ -247,7 +263,7 @@ inline FakeSuite MakeFakeSuite(golden::Mode mode) {
   content.identities.emplace("tokenizer", Sha256Of(AsBytes("tokenizer")));
   if (mode != golden::Mode::kCandidate) content.source_files.push_back(file);
   golden::ConfigField layers;
-  layers.name = "num_hidden_layers";
+  layers.name = "n_layers";
   layers.value = 2;
   layers.origin = "config.json";
   golden::ConfigField epsilon = layers;

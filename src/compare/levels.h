@@ -22,6 +22,9 @@ class Book {
   void Skip(Level level);
   // Says why a level without checks has none.
   void NotClaimed(Level level, std::string_view reason);
+  // A level that may not be claimed whatever its checks gave: the evidence lacks what the claim is about.
+  // A failure or an error of the level still stands. The first reason is kept.
+  void Incomplete(Level level, std::string reason);
   // Cases whose prompt already differed: their arrays and tokens have nothing to stand against.
   void MarkPromptDiffers(const std::string& case_id) { prompt_differs_.insert(case_id); }
   [[nodiscard]] bool PromptDiffers(const std::string& case_id) const {
@@ -37,6 +40,7 @@ class Book {
   Comparison* comparison_;
   std::set<std::string> prompt_differs_;
   std::array<std::string, kLevelCount> reasons_;
+  std::array<std::string, kLevelCount> incomplete_;
 };
 
 // L0 to L3: identities, ids and offsets, rendered bytes, tensors and configuration.
@@ -59,8 +63,21 @@ void CompareGenerations(const Evidence& evidence, const golden::Golden& candidat
 // Reads the distances that CompareArrays entered.
 void CompareTruth(const Evidence& evidence, Book* book);
 
+// What evidence must hold for L3, L5, L6 and L7 to be claimed (ORA-03): frequencies; every operator of the
+// first, a middle and the last layer; logits and top-k of every case.
+void CheckEvidenceComplete(const Evidence& evidence, Book* book);
+
+// The part of `actual` that `expected` keeps: the same layout and axes, rows and columns that `actual` holds
+// at least. Nothing if the two do not fit. `bytes` owns what had to be copied.
+struct AlignedView {
+  ArrayView view;
+  Bytes bytes;
+};
+[[nodiscard]] std::optional<AlignedView> ViewLike(const golden::Observation& expected,
+                                                  const golden::Golden& side,
+                                                  const golden::Observation& actual);
+
 [[nodiscard]] ArrayView ViewOf(const golden::Golden& golden, const golden::Observation& observation);
-[[nodiscard]] bool SameSlice(const golden::Observation& a, const golden::Observation& b);
 // Index in the whole array instead of the kept slice; [head, query, key] for packed_causal.
 [[nodiscard]] std::vector<uint64_t> LogicalIndex(const golden::Observation& observation, uint64_t flat_index);
 

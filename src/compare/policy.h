@@ -1,5 +1,5 @@
-// Tolerance policies (TOL-01 to TOL-04): strict JSON files under profiles/tolerance/, frozen and
-// content-addressed. docs/spec/tolerance.md describes the file and its ceilings.
+// Tolerance policies (TOL-01, TOL-02, TOL-03, TOL-04): strict JSON files under profiles/tolerance/, frozen
+// and content-addressed. docs/spec/tolerance.md describes the file and its ceilings.
 //
 // A limit never stands alone: the file also states what it was calibrated from, and parsing refuses a
 // limit looser than that evidence allows (TOL-02) or above the ceiling that is compiled in here.

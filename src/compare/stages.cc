@@ -97,6 +97,15 @@ std::optional<Stage> ParseStage(std::string_view name) {
   return std::nullopt;
 }
 
+const std::vector<std::string_view>& LayerRoles() {
+  static const std::vector<std::string_view> roles = [] {
+    std::vector<std::string_view> all;
+    for (const LayerStage& stage : kLayerStages) all.push_back(stage.role);
+    return all;
+  }();
+  return roles;
+}
+
 const std::vector<std::string_view>& NumericRoles() {
   static const std::vector<std::string_view> roles = [] {
     std::vector<std::string_view> out = {"rope.inv_freq", "embed"};

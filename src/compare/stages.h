@@ -50,6 +50,9 @@ struct Stage {
 // Nothing if the name is not one of docs/spec/golden.md.
 [[nodiscard]] std::optional<Stage> ParseStage(std::string_view observation_name);
 
+// Every role inside a layer, in the order of the chain (ORA-03).
+[[nodiscard]] const std::vector<std::string_view>& LayerRoles();
+
 // Every role that has a numeric rule in a tolerance policy, in the order of the chain.
 [[nodiscard]] const std::vector<std::string_view>& NumericRoles();
 

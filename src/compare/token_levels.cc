@@ -143,6 +143,16 @@ void CompareGeneration(const Case& expected, const Case& actual, double margin_e
 
 }  // namespace
 
+namespace {
+
+std::vector<uint32_t> U32Of(ByteSpan bytes) {
+  std::vector<uint32_t> out(bytes.size() / 4);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = LoadLe<uint32_t>(bytes.data() + 4 * i);
+  return out;
+}
+
+}  // namespace
+
 void CompareTopK(const Golden& reference, const Case& reference_case, const Golden& candidate,
                  const Case& candidate_case, double margin_e, Book* book) {
   const Observation* expected = reference_case.Find("top_k.ids");
@@ -154,17 +164,17 @@ void CompareTopK(const Golden& reference, const Case& reference_case, const Gold
   difference.case_id = reference_case.case_id;
   difference.place = "top_k";
   const Observation* actual = candidate_case.Find("top_k.ids");
-  if (actual == nullptr || !SameSlice(*expected, *actual) || expected->shape != values->shape ||
-      expected->shape.size() != 2 || actual->dtype != golden::DType::kU32 ||
-      expected->dtype != golden::DType::kU32) {
+  const auto aligned = actual == nullptr ? std::nullopt : ViewLike(*expected, candidate, *actual);
+  if (!aligned || expected->shape != values->shape || expected->shape.size() != 2 ||
+      actual->dtype != golden::DType::kU32 || expected->dtype != golden::DType::kU32) {
     difference.code = actual == nullptr ? "CMP-MISSING" : "CMP-SHAPE";
     difference.what =
-        actual == nullptr ? "the candidate lacks this observation" : "the two sides keep other rows";
+        actual == nullptr ? "the candidate lacks this observation" : "the two sides keep other rows or ranks";
     book->Enter(Verdict::kError, std::move(difference));
     return;
   }
   const std::vector<uint32_t> expected_ids = golden::U32Values(reference, *expected);
-  const std::vector<uint32_t> actual_ids = golden::U32Values(candidate, *actual);
+  const std::vector<uint32_t> actual_ids = U32Of(aligned->view.bytes);
   const golden::F64Values reference_values(reference, *values);
   const uint64_t k = expected->shape[1];
   const uint64_t first_row = expected->rows ? expected->rows->begin : 0;

@@ -1,4 +1,4 @@
-// The converter: one pinned source in, one .slm artifact out (MAP-01 to MAP-04).
+// The converter: one pinned source in, one .slm artifact out (MAP-01, MAP-02, MAP-03, MAP-04).
 //
 // Every source tensor is accounted for in a ledger: stored, an alias, or omitted for a stated reason.
 // Weights keep their dtype; matrices are laid out in rows16. Memory stays flat: weights are mapped
@@ -18,6 +18,7 @@
 #include "model/effective_config.h"
 #include "model/llama.h"
 #include "slm_file/artifact.h"
+#include "slm_file/output_file.h"
 
 namespace slm::convert {
 
@@ -35,11 +36,22 @@ struct Source {
   std::vector<SourceFile> files;
   // Paths of the weights where a person chose between a single file and an index; empty: what is there.
   std::vector<std::string> weights;
-  // Bytes of a file, kept alive by the result. Hashed again before use.
+  // Bytes of a file, kept alive by the result. Hashed again: weights beside the conversion, before the
+  // artifact appears; everything else before use.
   std::function<Result<std::unique_ptr<ByteSource>>(const SourceFile&)> open;
 };
 
+// What a person chose where the source contradicts itself.
+struct Choice {
+  std::string code;      // "CFG-CONFLICT-EOS"
+  std::string field;     // "eos_token_id"
+  std::string ref;       // the declaration that holds: "config.json#$.eos_token_id"
+  std::string conflict;  // hexadecimal id of the conflict
+};
+
 struct Options {
+  // Each is honoured: the artifact holds the chosen declaration. Error: DECISION-BAD for one that cannot be.
+  std::vector<Choice> choices;
   ConfigPolicy policy;                                             // what a person has decided
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // bytes written; may be empty
 };
@@ -65,6 +77,8 @@ struct ConvertResult {
 // TPL-*, NONFINITE, and those of writing; `file` is the source's path, `field` the key or tensor.
 [[nodiscard]] Result<ConvertResult> Convert(const Source& source, const Options& options,
                                             const std::string& out_path);
+// Into a file that the caller made and nothing was written to.
+[[nodiscard]] Result<ConvertResult> Convert(const Source& source, const Options& options, OutputFile* out);
 
 }  // namespace slm::convert
 

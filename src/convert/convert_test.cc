@@ -1,5 +1,5 @@
 // Conversion end to end on small sources: same bytes twice, ledger complete, every dtype, shards, ties
-// (MAP-01 to MAP-03), and the independent inspector on the same files.
+// (MAP-01, MAP-02, MAP-03), and the independent inspector on the same files.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "model/artifact_check.h"
 #include "slm_file/inspection.h"
 #include "tests/support/slm_forge.h"
+#include "tokenizer/tokenizer.h"
 
 namespace slm::convert {
 namespace {
@@ -407,6 +408,124 @@ Error RefusalOf(const test::TinySource& tiny) {
   return result ? Error{} : result.error();
 }
 
+// LVL-03: the artifact holds the declaration that a person chose, and says so.
+class ChoiceTest : public ::testing::Test {
+ protected:
+  Result<ConvertResult> Run(const test::TinySource& tiny, std::string code, std::string field,
+                            std::string ref) {
+    files_ = tiny.Files();
+    Options options;
+    options.choices = {{std::move(code), std::move(field), std::move(ref), std::string(64, 'c')}};
+    path_ = test::FreshDirectory("convert-choice") + "/a.slm";
+    return Convert(SourceFromFiles(files_), options, path_);
+  }
+  std::string Template() {
+    const auto artifact = Artifact::OpenFile(path_, Verify::kAllChunks);
+    EXPECT_TRUE(artifact.has_value());
+    return std::string(AsText(*(*artifact)->Blob("template-source")));
+  }
+  std::map<std::string, std::string> files_;
+  std::string path_;
+};
+
+TEST_F(ChoiceTest, Lvl03Templates) {
+  test::TinySource tiny;
+  tiny.extra_files["chat_template.jinja"] = "JINJA{{ messages }}";
+  tiny.extra_files["chat_template.json"] = R"({"chat_template":"JSON{{ messages }}"})";
+  tiny.extra_files["tokenizer_config.json"] =
+      R"({"chat_template":[{"name":"default","template":"LIST{{ messages }}"},{"name":"tool_use","template":"TOOLS"}]})";
+  tiny.extra_files["additional_chat_templates/rag.jinja"] = "RAG";
+  for (const auto& [ref, text] :
+       {std::pair{"chat_template.jinja", "JINJA{{ messages }}"},
+        std::pair{"chat_template.json#$.chat_template", "JSON{{ messages }}"},
+        std::pair{"tokenizer_config.json#$.chat_template[0].template", "LIST{{ messages }}"},
+        std::pair{"tokenizer_config.json#$.chat_template[1].template", "TOOLS"},
+        std::pair{"additional_chat_templates/rag.jinja", "RAG"}}) {
+    const auto result = Run(tiny, "TPL-AMBIGUOUS", "chat_template", ref);
+    ASSERT_TRUE(result.has_value()) << result.error().ToString();
+    EXPECT_EQ(Template(), text);
+    // The choice, and each template by name that is not carried.
+    bool has_choice = false;
+    size_t n_left_out = 0;
+    for (const AcceptedConflict& row : result->config.accepted_conflicts) {
+      has_choice = has_choice || row.first == std::string(ref) + " holds";
+      n_left_out += row.field.starts_with("chat_template.") ? 1 : 0;
+    }
+    EXPECT_TRUE(has_choice);
+    EXPECT_GE(n_left_out, 2u);
+  }
+  EXPECT_EQ(Run(tiny, "TPL-AMBIGUOUS", "chat_template", "nowhere").error().code, ErrorCode::kDecisionBad);
+  // A newline at the end of the file is no difference.
+  test::TinySource same(test::TinyOptions{.chat_template = false});
+  same.extra_files["chat_template.jinja"] = "X\n";
+  same.extra_files["tokenizer_config.json"] = R"({"chat_template":"X"})";
+  EXPECT_TRUE(Convert(SourceFromFiles(files_ = same.Files()), {}, path_).has_value());
+}
+
+TEST_F(ChoiceTest, Lvl03Tokens) {
+  test::TinySource tiny;
+  tiny.config["eos_token_id"] = "1";
+  tiny.config["bos_token_id"] = "1";
+  tiny.generation_config = {{"eos_token_id", "[2]"}, {"bos_token_id", "2"}, {"pad_token_id", "2"}};
+  tiny.extra_files["tokenizer_config.json"] =
+      R"({"eos_token":"!","bos_token":{"content":"!"},"pad_token":"!"})";
+  const auto files = tiny.Files();
+  const auto tokenizer = tokenizer::Tokenizer::FromJson(files.at("tokenizer.json"));
+  ASSERT_TRUE(tokenizer.has_value());
+  const uint64_t id = (*tokenizer)->TokenToId("!").value();
+  using Ids = std::vector<uint64_t>;
+  for (const auto& [ref, ids] : {std::pair{"config.json#$.eos_token_id", Ids{1}},
+                                 std::pair{"generation_config.json#$.eos_token_id", Ids{2}},
+                                 std::pair{"tokenizer_config.json#$.eos_token", Ids{id}}}) {
+    // BOS contradicts itself too, so its conflict needs its own statement.
+    test::TinySource only = tiny;
+    only.generation_config.erase("bos_token_id");
+    const auto result = Run(only, "CFG-CONFLICT-EOS", "eos_token_id", ref);
+    ASSERT_TRUE(result.has_value()) << result.error().ToString();
+    EXPECT_EQ(result->config.config.eos_token_ids, ids) << ref;
+    EXPECT_EQ(result->config.accepted_conflicts.size(), 1u) << ref;
+  }
+  tiny.generation_config["eos_token_id"] = "1";
+  for (const auto& [ref, wanted] : {std::pair{"config.json#$.bos_token_id", uint64_t{1}},
+                                    std::pair{"generation_config.json#$.bos_token_id", uint64_t{2}},
+                                    std::pair{"tokenizer_config.json#$.bos_token.content", id}}) {
+    const auto result = Run(tiny, "CFG-CONFLICT-BOS", "bos_token_id", ref);
+    ASSERT_TRUE(result.has_value()) << result.error().ToString();
+    EXPECT_EQ(result->config.config.bos_token_id, wanted) << ref;
+    for (const FieldRecord& record : result->config.records) {
+      if (record.name != "bos_token_id") continue;
+      EXPECT_EQ(record.choice, std::to_string(wanted));
+      EXPECT_EQ(record.pinned.find("a person's statement") != std::string::npos, wanted != 1)
+          << record.pinned;
+    }
+  }
+  tiny.generation_config = {};
+  const auto pad = Run(tiny, "CFG-CONFLICT-PAD", "pad_token_id", "tokenizer_config.json#$.pad_token");
+  ASSERT_TRUE(pad.has_value()) << pad.error().ToString();
+  EXPECT_EQ(pad->config.config.pad_token_id, id);
+  EXPECT_EQ(Run(tiny, "CFG-CONFLICT-PAD", "pad_token_id", "tokenizer_config.json#$.nothing").error().code,
+            ErrorCode::kDecisionBad);
+}
+
+TEST_F(ChoiceTest, Lvl03TiedFlag) {
+  test::TinySource tiny;  // tied, and a head of its own
+  test::TinyTensor head = tiny.Tensor("model.embed_tokens.weight");
+  head.bytes[0] ^= 1;
+  tiny.Add("lm_head.weight", head.dtype, head.shape, head.bytes);
+  EXPECT_EQ(RefusalOf(tiny).code, ErrorCode::kMapTiedDiffer);
+  const auto flag = Run(tiny, "CFG-TIED", "tie_word_embeddings", "config.json#$.tie_word_embeddings");
+  ASSERT_TRUE(flag.has_value()) << flag.error().ToString();
+  EXPECT_TRUE(flag->config.config.tie_word_embeddings);
+  EXPECT_EQ(flag->n_omitted, 1u);
+  EXPECT_EQ(flag->n_aliases, 1u);
+  EXPECT_EQ(Inspect(path_, path_ + ".json"), 0);
+  const auto tensors = Run(tiny, "CFG-TIED", "tie_word_embeddings", "model.safetensors#lm_head.weight");
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().ToString();
+  EXPECT_FALSE(tensors->config.config.tie_word_embeddings);
+  EXPECT_EQ(tensors->n_omitted, 0u);
+  EXPECT_EQ(tensors->n_aliases, 0u);
+}
+
 TEST(Convert, RefusesContradictoryFiles) {
   test::TinySource two_templates;
   two_templates.extra_files["tokenizer_config.json"] = R"({"chat_template": "{{ messages }}"})";
@@ -415,6 +534,11 @@ TEST(Convert, RefusesContradictoryFiles) {
   no_default.extra_files["tokenizer_config.json"] =
       R"({"chat_template": [{"name": "a", "template": "x"}, {"name": "b", "template": "y"}]})";
   EXPECT_EQ(RefusalOf(no_default).code, ErrorCode::kTplAmbiguous);
+  // A further template is not dropped silently: with tools the pinned source takes tool_use.
+  test::TinySource named;
+  named.extra_files["additional_chat_templates/tool_use.jinja"] = "x";
+  EXPECT_EQ(RefusalOf(named).code, ErrorCode::kTplAmbiguous);
+  EXPECT_EQ(RefusalOf(named).file, "additional_chat_templates/tool_use.jinja");
   test::TinySource forbidden;
   forbidden.extra_files["chat_template.jinja"] = "{% include 'x' %}";
   EXPECT_EQ(RefusalOf(forbidden).file, "chat_template.jinja");
@@ -444,6 +568,35 @@ TEST(Convert, Acq14StoredBytesAreHashedAgain) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, ErrorCode::kFsckHash);
   EXPECT_EQ(result.error().field, "config.json");
+}
+
+// The weights are hashed beside the conversion: whatever it makes of changed bytes, the hash is what is
+// reported, and no file appears.
+TEST(Convert, Acq14ChangedWeightsAreRefusedWhateverTheyHold) {
+  const test::TinySource tiny;
+  const std::string weights = "model.safetensors";
+  const auto files = tiny.Files();
+  const Source acquired = SourceFromFiles(files);
+  std::map<std::string, std::string> changed_files;
+  changed_files["a finite value"] = files.at(weights);
+  changed_files["a finite value"].back() ^= 1;
+  changed_files["a NaN"] = files.at(weights);
+  changed_files["a NaN"].replace(files.at(weights).size() - 4, 4, "\x00\x00\xc0\x7f", 4);
+  changed_files["no header"] = std::string(files.at(weights).size(), 'x');
+  changed_files["a shorter file"] = files.at(weights).substr(0, files.at(weights).size() - 1);
+  for (const auto& [what, contents] : changed_files) {
+    SCOPED_TRACE(what);
+    auto stored = files;
+    stored[weights] = contents;
+    Source source = SourceFromFiles(stored);
+    source.files = acquired.files;
+    const std::string directory = test::FreshDirectory("convert-weights-hash");
+    const auto result = Convert(source, {}, directory + "/a.slm");
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().code, ErrorCode::kFsckHash) << result.error().ToString();
+    EXPECT_EQ(result.error().file, weights);
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+  }
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ std::string ShapeText(const std::vector<uint64_t>& shape) {
 
 class LedgerBuilder {
  public:
-  LedgerBuilder(const EffectiveConfig& config, const SourceTree& tree, const Weights& weights)
-      : config_(config), tree_(tree), weights_(weights) {}
+  LedgerBuilder(const EffectiveConfig& config, const SourceTree& tree, const Weights& weights,
+                bool tied_by_statement)
+      : config_(config), tree_(tree), weights_(weights), tied_by_statement_(tied_by_statement) {}
 
   Result<Ledger> Build() {
     for (TensorSpec& spec : LlamaTensors(config_)) {
@@ -104,7 +105,14 @@ class LedgerBuilder {
   Status AddAlias(TensorSpec spec) {
     const LedgerRow& target = ledger_.rows[*spec.alias_of];
     LedgerRow row{std::move(spec), {target.sources.front()}, target.dtype};
-    if (const SourceTensor* copy = Find(row.spec.source_name)) {
+    const SourceTensor* copy = Find(row.spec.source_name);
+    if (copy != nullptr && tied_by_statement_) {
+      consumed_.insert(copy->name);
+      ledger_.omitted.push_back(
+          {copy,
+           "a person's statement says that tie_word_embeddings holds: the output is the "
+           "embedding, and this tensor, which differs from it, is not used"});
+    } else if (copy != nullptr) {
       SLM_ASSIGN(const DType dtype, CheckTensor(row.spec, *copy));
       const SourceTensor& embedding = *target.sources.front();
       if (dtype != target.dtype) {
@@ -184,14 +192,16 @@ class LedgerBuilder {
   const EffectiveConfig& config_;
   const SourceTree& tree_;
   const Weights& weights_;
+  const bool tied_by_statement_;
   Ledger ledger_;
   std::set<std::string, std::less<>> consumed_;
 };
 
 }  // namespace
 
-Result<Ledger> BuildLedger(const EffectiveConfig& config, const SourceTree& tree, const Weights& weights) {
-  return LedgerBuilder(config, tree, weights).Build();
+Result<Ledger> BuildLedger(const EffectiveConfig& config, const SourceTree& tree, const Weights& weights,
+                           bool tied_by_statement) {
+  return LedgerBuilder(config, tree, weights, tied_by_statement).Build();
 }
 
 }  // namespace slm::convert

@@ -29,9 +29,10 @@ struct Ledger {
 };
 
 // Errors: MAP-MISSING, -SHAPE, -DTYPE, -DUPLICATE, -TIED, -LAYER, -UNCONSUMED, CFG-VOCAB-SHAPE,
-// CFG-TIED, CFG-ROPE; field = the source tensor. Pointers are into `weights`.
+// CFG-TIED, CFG-ROPE; field = the source tensor. Pointers are into `weights`. `tied_by_statement`: a person
+// said that the tied flag holds, so a separate output tensor that differs is left out.
 [[nodiscard]] Result<Ledger> BuildLedger(const EffectiveConfig& config, const SourceTree& tree,
-                                         const Weights& weights);
+                                         const Weights& weights, bool tied_by_statement = false);
 
 }  // namespace slm::convert
 

@@ -15,7 +15,7 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 
 Result<safetensors::Header> HeaderOf(SourceTree* tree, const std::string& path) {
-  SLM_ASSIGN(const ByteSpan bytes, tree->Read(path));
+  SLM_ASSIGN(const ByteSpan bytes, tree->Map(path));
   Result<safetensors::Header> header = safetensors::ParseHeader(bytes, bytes.size());
   if (!header) return Fail(std::move(header).error().In(path));
   return header;
@@ -23,7 +23,7 @@ Result<safetensors::Header> HeaderOf(SourceTree* tree, const std::string& path) 
 
 Status AddFile(SourceTree* tree, const std::string& path, const safetensors::Header& header,
                Weights* weights) {
-  SLM_ASSIGN(const ByteSpan bytes, tree->Read(path));
+  SLM_ASSIGN(const ByteSpan bytes, tree->Map(path));
   std::vector<const safetensors::TensorInfo*> ordered;
   for (const safetensors::TensorInfo& info : header.tensors) ordered.push_back(&info);
   std::sort(ordered.begin(), ordered.end(), [](const auto* a, const auto* b) {
@@ -75,6 +75,7 @@ SourceTree::SourceTree(const Source& source) : source_(source), files_(source.fi
   std::sort(files_.begin(), files_.end(),
             [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   open_.resize(files_.size());
+  is_checked_.resize(files_.size());
 }
 
 std::optional<size_t> SourceTree::Index(std::string_view path) const {
@@ -85,23 +86,54 @@ std::optional<size_t> SourceTree::Index(std::string_view path) const {
   return static_cast<size_t>(found - files_.begin());
 }
 
-Result<ByteSpan> SourceTree::Read(std::string_view path) {
+Result<size_t> SourceTree::Open(std::string_view path) {
   const std::optional<size_t> index = Index(path);
   if (!index) {
     return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no file " + std::string(path)).Field(path));
   }
   if (open_[*index] == nullptr) {
-    const SourceFile& file = files_[*index];
-    SLM_ASSIGN(std::unique_ptr<ByteSource> opened, source_.open(file));
-    const ByteSpan bytes = opened->bytes();
-    if (bytes.size() != file.size || Sha256Of(bytes) != file.blob) {
-      return Fail(MakeError(ErrorCode::kFsckHash, "the stored file differs from the acquisition's hash")
-                      .In(file.path)
-                      .Field(file.path));
-    }
-    open_[*index] = std::move(opened);
+    SLM_ASSIGN(open_[*index], source_.open(files_[*index]));
   }
-  return open_[*index]->bytes();
+  return *index;
+}
+
+Status SourceTree::CheckHash(size_t index) const {
+  const SourceFile& file = files_[index];
+  const ByteSpan bytes = open_[index]->bytes();
+  if (bytes.size() == file.size && Sha256Of(bytes) == file.blob) return {};
+  return Fail(MakeError(ErrorCode::kFsckHash, "the stored file differs from the acquisition's hash")
+                  .In(file.path)
+                  .Field(file.path));
+}
+
+Result<ByteSpan> SourceTree::Read(std::string_view path) {
+  SLM_ASSIGN(const size_t index, Open(path));
+  if (!is_checked_[index]) {
+    SLM_TRY(CheckHash(index));
+    is_checked_[index] = true;
+  }
+  return open_[index]->bytes();
+}
+
+Result<ByteSpan> SourceTree::Map(std::string_view path) {
+  SLM_ASSIGN(const size_t index, Open(path));
+  if (open_[index]->bytes().size() != files_[index].size) return Read(path);
+  if (!is_checked_[index]) unchecked_.push_back(index);
+  is_checked_[index] = true;
+  return open_[index]->bytes();
+}
+
+Status SourceTree::StartChecks() {
+  for (const size_t index : unchecked_) {
+    SLM_TRY(checker_.Start([this, index] { return CheckHash(index); }));
+  }
+  unchecked_.clear();
+  return {};
+}
+
+Status SourceTree::FinishChecks() {
+  SLM_TRY(StartChecks());
+  return checker_.Wait();
 }
 
 std::optional<DType> DTypeOfSafetensors(std::string_view dtype) {

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/side_thread.h"
 #include "convert/convert.h"
 
 namespace slm::convert {
 
-// A file of the source, mapped and hashed.
+// The files of the source, mapped and hashed. One thread calls it.
 class SourceTree {
  public:
   explicit SourceTree(const Source& source);
@@ -23,11 +24,24 @@ class SourceTree {
   [[nodiscard]] const std::vector<SourceFile>& files() const { return files_; }
   // Maps and hashes the file on the first call. Errors: ACQ-MISSING, FSCK-HASH, those of the source.
   [[nodiscard]] Result<ByteSpan> Read(std::string_view path);
+  // Maps the file, and leaves its hash to FinishChecks: nothing made of these bytes may be published before
+  // that has agreed. Errors: those of Read, FSCK-HASH for the size alone.
+  [[nodiscard]] Result<ByteSpan> Map(std::string_view path);
+  // Begins to hash the mapped files on a thread of its own.
+  [[nodiscard]] Status StartChecks();
+  // Every file that was mapped has its hash. Error: FSCK-HASH, of the first in the order of mapping.
+  [[nodiscard]] Status FinishChecks();
 
  private:
+  [[nodiscard]] Result<size_t> Open(std::string_view path);
+  [[nodiscard]] Status CheckHash(size_t index) const;
+
   const Source& source_;
   std::vector<SourceFile> files_;
   std::vector<std::unique_ptr<ByteSource>> open_;
+  std::vector<bool> is_checked_;   // hashed, by Read
+  std::vector<size_t> unchecked_;  // mapped, and left to the checks
+  SideThread checker_;             // the last member, so that it ends before what it uses
 };
 
 struct SourceTensor {

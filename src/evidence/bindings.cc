@@ -73,6 +73,38 @@ Status CheckFilesOfArtifact(const SourceFiles& files, const Artifact& artifact) 
   return {};
 }
 
+Status CheckSourceOfArtifact(const Hash256& acquisition_id, const Node& acquisition,
+                             const Node& family_profile, const Artifact& artifact) {
+  const cbor::Map& manifest = artifact.manifest();
+  const auto member = [&manifest](std::string_view map_key, std::string_view key) -> const cbor::Value* {
+    const cbor::Value* map = manifest.Find(map_key);
+    return map == nullptr || map->AsMap() == nullptr ? nullptr : map->AsMap()->Find(key);
+  };
+  const cbor::Value* id = member("source", "acquisition");
+  if (id == nullptr || *id != cbor::Value(acquisition_id))
+    return Unbound("the artifact was made from another acquisition", "source.acquisition");
+  for (std::string_view key : {"name", "revision"}) {
+    const cbor::Value* mine = member("source", key);
+    const cbor::Value* theirs = acquisition.metadata.Find(key);
+    const bool same = mine != nullptr && mine->AsByteString() != nullptr && theirs != nullptr &&
+                      theirs->AsTextString() != nullptr &&
+                      AsText(*mine->AsByteString()) == *theirs->AsTextString();
+    if (!same) return Unbound("the artifact's source has another " + std::string(key), key);
+  }
+  const cbor::Value* spdx = member("license", "spdx");
+  const cbor::Value* decided = acquisition.metadata.Find("spdx");
+  if (spdx == nullptr || decided == nullptr || *spdx != *decided)
+    return Unbound("the artifact names another license than its acquisition", "license.spdx");
+  const cbor::Value* profile = manifest.Find("family_profile");
+  cbor::Map expected;
+  for (const auto& [key, value] : family_profile.metadata) {
+    if (key != "schema") expected.Set(key, value);
+  }
+  if (profile == nullptr || *profile != cbor::Value(std::move(expected)))
+    return Unbound("the artifact was made under another family profile", "family_profile");
+  return {};
+}
+
 Status CheckEvidenceOfSource(const SourceFiles& files, const golden::Golden& evidence) {
   const auto& read = evidence.content().source_files;
   if (read.empty()) return Unbound("the evidence names no source files; export it again", "source_files");

@@ -30,6 +30,10 @@ using SourceFiles = std::map<Bytes, FileIdentity>;
 // The artifact was made from these files: each of its source list is there, and its tokenizer is one of
 // them, byte for byte. Error: GRAPH-SCHEMA with the path in `field`.
 [[nodiscard]] Status CheckFilesOfArtifact(const SourceFiles& files, const Artifact& artifact);
+// The artifact names this acquisition (id, name, revision, SPDX expression) and this family profile.
+// Error: GRAPH-SCHEMA with the manifest's key in `field`.
+[[nodiscard]] Status CheckSourceOfArtifact(const Hash256& acquisition_id, const Node& acquisition,
+                                           const Node& family_profile, const Artifact& artifact);
 // Every file that the oracle read is in the acquisition with the same bytes, and every file of the
 // acquisition that holds weights or configuration was read. Error: GRAPH-SCHEMA with the path in `field`.
 [[nodiscard]] Status CheckEvidenceOfSource(const SourceFiles& files, const golden::Golden& evidence);

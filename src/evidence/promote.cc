@@ -22,8 +22,8 @@ class Writer {
       : source_(source), sink_(sink), parts_(parts) {}
 
   Result<Promotion> Run() {
-    SLM_ASSIGN(const Node acquisition, ReadNode(source_, parts_.acquisition));
-    SLM_ASSIGN(files_, FilesOfAcquisition(source_, acquisition));
+    SLM_ASSIGN(acquisition_, ReadNode(source_, parts_.acquisition));
+    SLM_ASSIGN(files_, FilesOfAcquisition(source_, acquisition_));
     SLM_TRY(ReadArtifact());
     SLM_TRY(WriteEnvironment());
     SLM_TRY(WriteSuiteAndPolicy());
@@ -66,6 +66,12 @@ class Writer {
     SLM_ASSIGN(const Node config, ReadNode(source_, *node.Child("effective-config")));
     SLM_ASSIGN(const Node ledger, ReadNode(source_, *node.Child("tensor-ledger")));
     SLM_TRY(CheckArtifactNodes(*artifact, node, config, ledger));
+    if (node.Child("family-profile") == nullptr) {
+      return Fail(MakeError(ErrorCode::kGraphMissingChild, "the artifact's node lacks a child")
+                      .Field("family-profile"));
+    }
+    SLM_ASSIGN(const Node profile, ReadNode(source_, *node.Child("family-profile")));
+    SLM_TRY(CheckSourceOfArtifact(parts_.acquisition, acquisition_, profile, *artifact));
     return CheckFilesOfArtifact(files_, *artifact);
   }
 
@@ -78,6 +84,7 @@ class Writer {
 
   Status WriteSuiteAndPolicy() {
     SLM_ASSIGN(policy_, compare::ParsePolicy(AsText(parts_.policy_json)));
+    SLM_TRY(CheckPolicyName(policy_));
     SLM_ASSIGN(const Hash256 policy, sink_.put_blob(parts_.policy_json));
     SLM_ASSIGN(policy_node_,
                Put(MakeNode("tolerance-policy", "slm.tolerance-policy-node.v1",
@@ -156,6 +163,7 @@ class Writer {
   Promotion promotion_;
   std::vector<Edge> edges_;
   std::vector<Edge> oracle_runs_;
+  Node acquisition_;
   SourceFiles files_;
   std::vector<CaseSpec> cases_;
   compare::Subject subject_;
@@ -176,6 +184,17 @@ bool Promotion::Holds() const {
   return fine(comparison.truth.verdict) &&
          std::all_of(comparison.levels.begin(), comparison.levels.end(),
                      [&fine](const compare::LevelResult& level) { return fine(level.verdict); });
+}
+
+Status CheckPolicyName(const compare::Policy& policy) {
+  const auto shipped = compare::ShippedPolicyHash(policy.name, policy.version);
+  if (!shipped || *shipped == policy.file_sha256) return {};
+  return Fail(MakeError(ErrorCode::kGraphPolicy, policy.name + " version " + std::to_string(policy.version) +
+                                                     ", " + ToHex(policy.file_sha256).substr(0, 12) +
+                                                     " is not the policy of this name and version, " +
+                                                     ToHex(*shipped).substr(0, 12) +
+                                                     "; a changed limit needs a new version")
+                  .Field("blob"));
 }
 
 Result<PromotionParts> PartsOfPromotion(const ObjectSource& source, const Hash256& promotion) {

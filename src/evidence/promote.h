@@ -47,9 +47,13 @@ struct Promotion {
 };
 
 // Errors: GRAPH-SCHEMA for evidence of another source or suite, SLM-ROOT for observations of another
-// artifact, and those of the parts' own readers.
+// artifact, GRAPH-POLICY for a changed policy under a shipped name, and those of the parts' own readers.
 [[nodiscard]] Result<Promotion> WritePromotion(const ObjectSource& source, const ObjectSink& sink,
                                                const PromotionParts& parts);
+
+// A policy under the name and version of one that ships with this program is that one (TOL-03).
+// Error: GRAPH-POLICY, field "blob".
+[[nodiscard]] Status CheckPolicyName(const compare::Policy& policy);
 
 }  // namespace slm::evidence
 

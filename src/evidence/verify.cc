@@ -5,9 +5,13 @@
 #include "codec/sha256.h"
 #include "compare/policy.h"
 #include "evidence/bindings.h"
+#include "evidence/promote.h"
 #include "evidence/receipt.h"
 #include "evidence/self_check.h"
 #include "evidence/walk.h"
+#include "identity/statement.h"
+#include "model/family_profile.h"
+#include "tokenizer/tokenizer.h"
 
 namespace slm::evidence {
 namespace {
@@ -34,16 +38,20 @@ ClaimState StateOf(compare::Verdict verdict) {
 // The verification of one promotion after its graph was walked.
 class Verifier {
  public:
-  Verifier(const ObjectSource& source, Verification* out) : source_(source), out_(*out) {}
+  Verifier(const ObjectSource& source, const SourceJudge& judge, Verification* out)
+      : source_(source), judge_(judge), out_(*out) {}
 
   void Run() {
     const Node& promotion = out_.nodes.at(out_.receipt);
     CheckEdgesAgree(promotion);
     ClaimGraph();
+    JudgeSource(promotion);
     ClaimSource(promotion);
     ClaimLicense(promotion);
     ClaimConflicts(promotion);
     ClaimArtifact(promotion);
+    ClaimFamilyProfile(promotion);
+    ClaimTokenizer(promotion);
     Recompute(promotion);
     ClaimPolicy(promotion);
     ClaimObservations(promotion);
@@ -126,6 +134,30 @@ class Verifier {
     }
   }
 
+  // Files and statements judged again; the claims of source, license and conflicts rest on it.
+  void JudgeSource(const Node& promotion) {
+    const Hash256* acquisition = promotion.Child("acquisition");
+    if (acquisition == nullptr || NodeAt(*acquisition) == nullptr || !judge_) return;
+    fault_ = judge_(*acquisition);
+    if (fault_ && fault_->error.code != ErrorCode::kUnsupported) Report(fault_->error, ToHex(*acquisition));
+  }
+
+  // Adds `claim` if the judge keeps it from holding. What follows the part at fault was not reached.
+  bool ClaimedByJudge(std::string_view claim, const std::string& id) {
+    if (!judge_) {
+      Add(std::string(claim), ClaimState::kNotClaimed,
+          "not judged again: nothing here reads the source's files", id);
+      return true;
+    }
+    if (!fault_) return false;
+    if (fault_->error.code != ErrorCode::kUnsupported && fault_->claim == claim) {
+      Add(std::string(claim), ClaimState::kFails, fault_->error.message, id, fault_->error.CodeText());
+    } else {
+      Add(std::string(claim), ClaimState::kNotClaimed, "not judged again: " + fault_->error.message, id);
+    }
+    return true;
+  }
+
   void ClaimGraph() {
     const std::string detail = std::to_string(out_.n_nodes) + " nodes, " + std::to_string(out_.n_blobs) +
                                " blobs, " + std::to_string(out_.n_bytes) + " bytes re-hashed";
@@ -148,6 +180,7 @@ class Verifier {
       return Add("source", ClaimState::kFails, files.error().message, id, files.error().CodeText());
     }
     files_ = *std::move(files);
+    if (fault_ && fault_->claim == "source" && ClaimedByJudge("source", id)) return;
     Add("source", ClaimState::kHolds,
         TextOf(*acquisition, "name") + " at " + TextOf(*acquisition, "revision") + ", " +
             std::to_string(files_.size()) +
@@ -161,34 +194,109 @@ class Verifier {
     if (license == nullptr) {
       return Add("license", ClaimState::kFails, "the license decision is absent", id, "GRAPH-MISSING-CHILD");
     }
-    Add("license", ClaimState::kHolds, TextOf(*license, "spdx") + ", evidence bound", id);
+    if (ClaimedByJudge("license", id)) return;
+    Add("license", ClaimState::kHolds,
+        TextOf(*license, "spdx") + ", judged again from the source's files" +
+            (license->Child("decision") != nullptr || license->Child("conflict") != nullptr
+                 ? " and a person's statement"
+                 : ""),
+        id);
   }
 
-  // Every conflict of the receipt is named by a decision of the receipt.
+  // Whether the decision says what its statement says, and settles this conflict with one of its sides.
+  [[nodiscard]] static bool Settles(const Node& decision, const Hash256& id, const Node& conflict) {
+    const std::vector<Hash256> settled = decision.Children("conflict");
+    if (std::find(settled.begin(), settled.end(), id) == settled.end()) return false;
+    const bool is_tokenizer = TextOf(conflict, "code") == Info(ErrorCode::kTokConflict).name;
+    if (TextOf(decision, "kind") != (is_tokenizer ? "tokenizer" : "accept-conflict")) return false;
+    const cbor::Value* acceptable = conflict.metadata.Find("acceptable");
+    if (acceptable == nullptr || *acceptable != cbor::Value(true)) return false;
+    const cbor::Value* declarations = conflict.metadata.Find("declarations");
+    if (declarations == nullptr || declarations->AsArray() == nullptr) return false;
+    const std::string choice = TextOf(decision, "choice");
+    return std::any_of(declarations->AsArray()->begin(), declarations->AsArray()->end(),
+                       [&choice](const cbor::Value& declaration) {
+                         const cbor::Map* map = declaration.AsMap();
+                         const cbor::Value* ref = map == nullptr ? nullptr : map->Find("ref");
+                         return ref != nullptr && *ref == cbor::Value(choice);
+                       });
+  }
+
+  Status CheckStatement(const Hash256& id) const {
+    const Node* decision = NodeAt(id);
+    if (decision == nullptr) return Fail(ErrorCode::kGraphMissingChild, "a decision is absent");
+    SLM_ASSIGN(const Bytes statement, ReadBlob(source_, HashOf(*decision, "statement")));
+    return CheckDecisionNode(*decision, statement);
+  }
+
+  // Every decision is a person's statement, and every conflict of the receipt is settled by one.
   void ClaimConflicts(const Node& promotion) {
+    const auto fails = [this](const Error& error, const Hash256& at) {
+      Report(error, ToHex(at));
+      Add("conflicts", ClaimState::kFails, error.message, ToHex(at), error.CodeText());
+    };
+    const std::vector<Hash256> decisions = promotion.Children("decision");
+    for (const Hash256& id : decisions) {
+      if (const Status status = CheckStatement(id); !status.has_value()) return fails(status.error(), id);
+    }
     const std::vector<Hash256> conflicts = promotion.Children("conflict");
-    std::vector<Hash256> settled;
-    for (const Hash256& id : promotion.Children("decision")) {
-      const Node* decision = NodeAt(id);
-      const cbor::Value* applies = decision == nullptr ? nullptr : decision->metadata.Find("applies_to");
-      if (applies == nullptr || applies->AsArray() == nullptr) continue;
-      for (const cbor::Value& value : *applies->AsArray()) {
-        if (value.AsHash() == nullptr) continue;
-        Hash256 hash{};
-        std::copy_n(value.AsHash(), hash.size(), hash.begin());
-        settled.push_back(hash);
-      }
+    for (const Hash256& id : conflicts) {
+      const Node* conflict = NodeAt(id);
+      const auto settles = [&](const Hash256& at) { return Settles(*NodeAt(at), id, *conflict); };
+      if (conflict != nullptr && std::any_of(decisions.begin(), decisions.end(), settles)) continue;
+      return fails(MakeError(ErrorCode::kDecisionNeeded, "no decision settles conflict " + Short(id)), id);
     }
-    for (const Hash256& conflict : conflicts) {
-      if (std::find(settled.begin(), settled.end(), conflict) != settled.end()) continue;
-      const Error open =
-          MakeError(ErrorCode::kDecisionNeeded, "no decision settles conflict " + Short(conflict));
-      Report(open, ToHex(conflict));
-      return Add("conflicts", ClaimState::kFails, open.message, ToHex(conflict), open.CodeText());
-    }
+    if (ClaimedByJudge("conflicts", ToHex(out_.receipt))) return;
     Add("conflicts", ClaimState::kHolds,
-        std::to_string(conflicts.size()) + " recorded, each settled by a person's statement",
+        std::to_string(conflicts.size()) +
+            " recorded, those of the files, each settled by a person's statement",
         ToHex(out_.receipt));
+  }
+
+  // Which family's rules read the configuration, and whether this program knows them.
+  void ClaimFamilyProfile(const Node& promotion) {
+    const Node* node = ChildOf(promotion, "family-profile");
+    const std::string id = ChildHex(promotion, "family-profile");
+    if (node == nullptr)
+      return Add("profile", ClaimState::kFails, "the family profile is absent", id, "GRAPH-MISSING-CHILD");
+    const FamilyProfile& carried = FamilyProfile::Llama();
+    const cbor::Value* version = node->metadata.Find("version");
+    const std::string family = TextOf(*node, "family");
+    const bool has_version = version != nullptr && version->AsUint() != nullptr;
+    const std::string named =
+        family + " version " + (has_version ? std::to_string(*version->AsUint()) : std::string("?"));
+    const bool same_name =
+        family == carried.family() && has_version && *version->AsUint() == carried.version();
+    const bool same_hash = HashOf(*node, "sha256") == carried.hash();
+    if (!same_name && !same_hash) {
+      return Add("profile", ClaimState::kNotClaimed, named + " is no profile that this program carries", id);
+    }
+    if (same_name && same_hash && TextOf(*node, "pinned_source") == carried.pinned_source() &&
+        TextOf(*node, "reviewer") == carried.reviewer()) {
+      return Add("profile", ClaimState::kHolds,
+                 named + " of " + carried.pinned_source() + ", as carried by this program", id);
+    }
+    const Error error =
+        std::move(MakeError(ErrorCode::kGraphSchema, "the family profile says something else than " + named +
+                                                         ", which this program carries"))
+            .Field("family-profile");
+    Report(error, id);
+    Add("profile", ClaimState::kFails, error.message, id, error.CodeText());
+  }
+
+  // Which library the tokenizer follows is the converting program's word: this one vouches for its own.
+  void ClaimTokenizer(const Node& promotion) {
+    const Node* node = ChildOf(promotion, "tokenizer");
+    const std::string id = ChildHex(promotion, "tokenizer");
+    if (node == nullptr)
+      return Add("tokenizer", ClaimState::kNotClaimed, "the artifact holds no tokenizer", id);
+    const std::string reference = TextOf(*node, "reference");
+    if (reference == tokenizer::kReferenceVersion)
+      return Add("tokenizer", ClaimState::kHolds, "a file of the source, read as " + reference + " reads it",
+                 id);
+    Add("tokenizer", ClaimState::kNotClaimed,
+        "read as " + reference + " would; this program follows " + std::string(tokenizer::kReferenceVersion),
+        id);
   }
 
   Status CheckArtifact(const Node& promotion, const Node& node, std::string* detail) {
@@ -210,6 +318,7 @@ class Verifier {
     SLM_TRY(ReadCases(promotion));
     SLM_ASSIGN(subject_, SubjectOf(*artifact, cases_));
     SLM_TRY(CheckArtifactNodes(*artifact, node, *config, *ledger));
+    SLM_TRY(CheckManifestNames(promotion, *artifact));
     const ArtifactParts parts = PartsOfArtifact(*artifact);
     SLM_TRY(SameBlob(promotion, "tokenizer", "blob", parts.tokenizer));
     SLM_TRY(CheckFilesOfArtifact(files_, *artifact));
@@ -218,6 +327,15 @@ class Verifier {
     *detail = "root " + Short(root_) + ", every chunk, padding and hash of " + std::to_string(size) +
               " bytes, " + std::to_string(artifact->tensors().size()) + " tensors";
     return {};
+  }
+
+  // Source, license and profile as the artifact itself names them.
+  Status CheckManifestNames(const Node& promotion, const Artifact& artifact) const {
+    const Node* acquisition = ChildOf(promotion, "acquisition");
+    const Node* profile = ChildOf(promotion, "family-profile");
+    if (acquisition == nullptr || profile == nullptr)
+      return Fail(ErrorCode::kGraphMissingChild, "the acquisition or the family profile is absent");
+    return CheckSourceOfArtifact(*promotion.Child("acquisition"), *acquisition, *profile, artifact);
   }
 
   Status ReadCases(const Node& promotion) {
@@ -363,15 +481,11 @@ class Verifier {
       return Add("policy", ClaimState::kFails, "the policy could not be read", id, "GRAPH-POLICY");
     const std::string named =
         policy_->name + " version " + std::to_string(policy_->version) + ", " + Short(policy_->file_sha256);
-    const auto shipped = compare::ShippedPolicyHash(policy_->name, policy_->version);
-    if (shipped && *shipped != policy_->file_sha256) {
-      const Error error = std::move(MakeError(ErrorCode::kGraphPolicy,
-                                              named + " is not the policy of this name and version, " +
-                                                  Short(*shipped) + "; a changed limit needs a new version"))
-                              .Field("blob");
-      Report(error, id);
-      return Add("policy", ClaimState::kFails, error.message, id, error.CodeText());
+    if (const Status status = CheckPolicyName(*policy_); !status.has_value()) {
+      Report(status.error(), id);
+      return Add("policy", ClaimState::kFails, status.error().message, id, status.error().CodeText());
     }
+    const bool shipped = compare::ShippedPolicyHash(policy_->name, policy_->version).has_value();
     Add("policy", ClaimState::kHolds,
         named + (shipped ? ", as shipped with this program" : ", of the promoter's own: judge its limits") +
             (policy_->any_source ? "; general, not calibrated for this source alone" : "; for this source"),
@@ -471,7 +585,9 @@ class Verifier {
   }
 
   const ObjectSource& source_;
+  const SourceJudge& judge_;
   Verification& out_;
+  std::optional<SourceFault> fault_;
   SourceFiles files_;
   Hash256 root_{};
   std::vector<CaseSpec> cases_;
@@ -506,17 +622,58 @@ const Claim* Verification::Find(std::string_view name) const {
 
 bool Verification::Holds(const std::vector<std::string>& names) const {
   if (!problems.empty()) return false;
+  // Levels rest on the claims of integrity; not on each other.
+  const auto is_level = [](const Claim& claim) {
+    return claim.name == "truth" || claim.name.starts_with('L');
+  };
+  const auto is_broken = [](const Claim& claim) {
+    return claim.state == ClaimState::kFails || claim.state == ClaimState::kUnstable;
+  };
+  if (std::any_of(claims.begin(), claims.end(),
+                  [&](const Claim& claim) { return !is_level(claim) && is_broken(claim); })) {
+    return false;
+  }
   for (const std::string& name : names) {
     const Claim* claim = Find(name);
     if (claim == nullptr || claim->state != ClaimState::kHolds) return false;
   }
   if (!names.empty()) return true;
-  return std::none_of(claims.begin(), claims.end(), [](const Claim& claim) {
-    return claim.state == ClaimState::kFails || claim.state == ClaimState::kUnstable;
-  });
+  return std::none_of(claims.begin(), claims.end(), is_broken);
 }
 
-Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt) {
+void ClaimRerunBuild(const RuntimeBuild& running, Verification* verification) {
+  const auto receipt = verification->nodes.find(verification->receipt);
+  const Hash256* id = receipt == verification->nodes.end() ? nullptr : receipt->second.Child("runtime-build");
+  const auto build = id == nullptr ? verification->nodes.end() : verification->nodes.find(*id);
+  if (build == verification->nodes.end()) return;  // a missing child already
+  const std::string where = ToHex(*id);
+  const Hash256 named = HashOf(build->second, "executable_sha256");
+  std::string name(kRerunBuildClaim);
+  if (named != running.executable_sha256) {
+    verification->claims.push_back({std::move(name), ClaimState::kNotClaimed,
+                                    "the receipt names executable " + Short(named) + ", " +
+                                        Short(running.executable_sha256) + " ran again",
+                                    where, ""});
+    return;
+  }
+  for (const auto& [key, value] : RuntimeBuildNode(running).metadata) {
+    const cbor::Value* recorded = build->second.metadata.Find(key);
+    if (recorded != nullptr && *recorded == value) continue;
+    const Error error =
+        std::move(MakeError(ErrorCode::kRerunDiffers,
+                            "the executable that the receipt names says otherwise of its " + key))
+            .Field(key);
+    verification->problems.push_back({error.CodeText(), where, error.field, error.message});
+    verification->claims.push_back(
+        {std::move(name), ClaimState::kFails, error.message, where, error.CodeText()});
+    return;
+  }
+  verification->claims.push_back({std::move(name), ClaimState::kHolds,
+                                  "executable " + Short(named) + ", the one that the receipt names", where,
+                                  ""});
+}
+
+Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt, const SourceJudge& judge) {
   auto bytes = source.node(receipt);
   if (!bytes.has_value()) return Fail(std::move(bytes).error());
   SLM_ASSIGN(const Node root, DecodeNode(*bytes));
@@ -528,7 +685,7 @@ Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt) 
   Verification verification;
   verification.receipt = receipt;
   Walker(source, &verification).Walk(receipt);
-  Verifier(source, &verification).Run();
+  Verifier(source, judge, &verification).Run();
   return verification;
 }
 

@@ -6,6 +6,7 @@
 #ifndef SLM_EVIDENCE_VERIFY_H_
 #define SLM_EVIDENCE_VERIFY_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "compare/compare.h"
 #include "evidence/objects.h"
+#include "evidence/promote.h"
 #include "identity/node.h"
 
 namespace slm::evidence {
@@ -47,7 +49,8 @@ struct Verification {
   std::map<Hash256, Node> nodes;                  // everything that could be read
   std::optional<compare::Comparison> comparison;  // recomputed; absent if something could not be read
   [[nodiscard]] const Claim* Find(std::string_view name) const;
-  // Whether all of `names` hold; with no names, whether nothing fails or is unstable.
+  // Whether all of `names` hold, and with them every claim of integrity that they rest on (all but the
+  // levels and truth); with no names, whether nothing fails or is unstable.
   [[nodiscard]] bool Holds(const std::vector<std::string>& names) const;
 };
 
@@ -59,6 +62,8 @@ struct OpenItem {
 struct OpenItemText {
   std::string_view what, settled_by;
 };
+// The claim of a rerun that the executable that ran again is the one the receipt names.
+inline constexpr std::string_view kRerunBuildClaim = "rerun build";
 [[nodiscard]] std::vector<OpenItem> OpenItems(const Verification& verification);
 
 // What no verification can show; printed under every result.
@@ -67,9 +72,24 @@ inline constexpr std::string_view kTrustedWithoutProof =
     "named executable made the observations (--rerun shows it again); the publisher's training data and "
     "intentions";
 
+// Why an acquisition does not follow from its own files and statements.
+struct SourceFault {
+  std::string claim;  // "source", "license" or "conflicts"
+  Error error;        // UNSUPPORTED: this program cannot judge it; the claims are then not made
+};
+// Judges an acquisition again from its files, by the rules of acquisition; nothing if it follows. The
+// program gives it, since those rules stand beside this module.
+using SourceJudge = std::function<std::optional<SourceFault>(const Hash256& acquisition)>;
+
+// Without `judge`, license and conflicts are not claimed: nothing read the files.
 // Fails only if the receipt itself is absent or is no promotion (NOT-FOUND, NODE-TYPE); everything else
 // is a problem in the result.
-[[nodiscard]] Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt);
+[[nodiscard]] Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt,
+                                          const SourceJudge& judge);
+
+// Adds the claim kRerunBuildClaim: `running` is the build that ran the promotion again. Not claimed for
+// another executable; fails if the very executable that is named says something else about itself (BKD-03).
+void ClaimRerunBuild(const RuntimeBuild& running, Verification* verification);
 
 [[nodiscard]] std::string VerificationToText(const Verification& verification);
 // At most `max_problems` of them stand in it; "n_problems" counts all.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "codec/sha256.h"
 #include "convert/convert.h"
@@ -235,7 +236,7 @@ class VerifyTest : public ::testing::Test {
     ASSERT_NE(receipt_, Hash256{});
   }
   Verification Run() {
-    auto result = evidence::Verify(objects_.Source(), receipt_);
+    auto result = evidence::Verify(objects_.Source(), receipt_, judge_);
     EXPECT_TRUE(result.has_value()) << result.error().ToString();
     return *std::move(result);
   }
@@ -291,14 +292,16 @@ class VerifyTest : public ::testing::Test {
 
   MemoryObjects objects_;
   Hash256 receipt_{};
+  // The tiny source's acquisition is made up here; acquire::JudgeAgain has its own tests.
+  SourceJudge judge_ = [](const Hash256&) { return std::optional<SourceFault>(); };
 };
 
 TEST_F(VerifyTest, AnHonestReceiptHolds_ID_07) {
   const Verification verification = Run();
   for (const Problem& problem : verification.problems)
     ADD_FAILURE() << problem.code << " " << problem.field << ": " << problem.what;
-  for (const char* name : {"graph", "source", "license", "conflicts", "artifact", "L0", "L1", "L2", "L3",
-                           "L5", "L6", "L7", "L9", "verdicts"}) {
+  for (const char* name : {"graph", "source", "license", "conflicts", "artifact", "profile", "tokenizer",
+                           "L0", "L1", "L2", "L3", "L5", "L6", "L7", "L9", "verdicts"}) {
     EXPECT_EQ(StateOf(verification, name), ClaimState::kHolds)
         << name << ": " << verification.Find(name)->detail;
   }
@@ -509,14 +512,14 @@ TEST_F(VerifyTest, ObservationsOfAnotherArtifactAreRefused) {
   EXPECT_EQ(WritePromotion(objects_.Source(), objects_.Sink(), parts).error().code, ErrorCode::kSlmRoot);
 }
 
-TEST_F(VerifyTest, AConflictWithoutADecisionIsCaught_TPL_06) {
+TEST_F(VerifyTest, AConflictWithoutADecisionIsCaught_LVL_03) {
   PromotionParts parts = Base().parts;
   Node conflict;
   conflict.type = "conflict";
   conflict.metadata = cbor::Map{{"schema", "slm.conflict.v1"},
                                 {"code", "TOK-CONFLICT"},
                                 {"field", "tokenizer"},
-                                {"declarations", cbor::Array{}},
+                                {"declarations", cbor::Array{cbor::Map{{"ref", "published"}}}},
                                 {"acceptable", true}};
   const Node tree = NodeOf(*NodeOf(Child("acquisition")).Child("source-tree"));
   conflict.edges.push_back({"file", tree.edges[0].child});
@@ -528,26 +531,146 @@ TEST_F(VerifyTest, AConflictWithoutADecisionIsCaught_TPL_06) {
   EXPECT_TRUE(HasProblem(verification, "DECISION-NEEDED"));
   EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kFails);
 
-  Node decision;
-  decision.type = "decision";
-  const Hash256 statement = *objects_.Sink().put_blob(AsBytes("{}"));
-  decision.metadata = cbor::Map{{"schema", "slm.decision.v1"},
-                                {"kind", "tokenizer"},
-                                {"reviewer", "R"},
-                                {"reason", "r"},
-                                {"applies_to", cbor::Array{cbor::Value(parts.conflicts[0])}},
-                                {"choice", "published"},
-                                {"statement", statement}};
-  decision.edges.push_back({"conflict", parts.conflicts[0]});
-  parts.decisions = {*objects_.Sink().put_node(decision)};
-  const auto settled = WritePromotion(objects_.Source(), objects_.Sink(), parts);
-  ASSERT_TRUE(settled.has_value());
-  receipt_ = settled->receipt;
-  verification = Run();
+  const auto settle_with = [&](const std::string& kind, const std::string& choice,
+                               std::string_view statement) {
+    SetUp();
+    objects_.nodes[parts.conflicts[0]] = EncodeNode(conflict);
+    Node decision;
+    decision.type = "decision";
+    decision.metadata = cbor::Map{{"schema", "slm.decision.v1"},
+                                  {"kind", kind},
+                                  {"reviewer", "R"},
+                                  {"reason", "r"},
+                                  {"applies_to", cbor::Array{cbor::Value(parts.conflicts[0])}},
+                                  {"choice", choice},
+                                  {"statement", *objects_.Sink().put_blob(AsBytes(statement))}};
+    decision.edges.push_back({"conflict", parts.conflicts[0]});
+    parts.decisions = {*objects_.Sink().put_node(decision)};
+    const auto settled = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+    EXPECT_TRUE(settled.has_value());
+    receipt_ = settled->receipt;
+    return Run();
+  };
+  const auto statement_of = [&](const std::string& kind, const std::string& choice,
+                                const std::string& reviewer) {
+    return R"({"schema":"slm.decision.v1","kind":")" + kind + R"(","reviewer":")" + reviewer +
+           R"(","reason":"r","applies_to":[")" + ToHex(parts.conflicts[0]) + R"("],"choice":")" + choice +
+           "\"}";
+  };
+  // A decision is what its statement says, of the kind that settles this conflict, for one of its sides.
+  for (const auto& [kind, choice, statement] :
+       {std::tuple{"tokenizer", "published", std::string("{}")},
+        {"tokenizer", "published", std::string("no statement")},
+        {"tokenizer", "published", statement_of("tokenizer", "published", "S")},
+        {"tokenizer", "published", statement_of("tokenizer", "effective", "R")},
+        {"accept-conflict", "published", statement_of("accept-conflict", "published", "R")},
+        {"tokenizer", "neither", statement_of("tokenizer", "neither", "R")}}) {
+    verification = settle_with(kind, choice, statement);
+    EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kFails) << kind << " " << statement;
+    EXPECT_FALSE(verification.Holds({}));
+  }
+  const std::string honest = statement_of("tokenizer", "published", "R");
+  verification = settle_with("tokenizer", "published", honest);
   EXPECT_EQ(StateOf(verification, "conflicts"), ClaimState::kHolds);
   EXPECT_TRUE(verification.Holds({}));
-  objects_.blobs.erase(statement);
+  objects_.blobs.erase(Sha256Of(AsBytes(honest)));
   EXPECT_TRUE(HasProblem(Run(), "GRAPH-MISSING-CHILD")) << "the person's statement is gone";
+}
+
+// License and conflicts are claimed only by whoever judged the files again.
+TEST_F(VerifyTest, TheSourceIsJudgedAgain_ACQ_08_ACQ_12) {
+  for (const char* part : {"source", "license", "conflicts"}) {
+    judge_ = [part](const Hash256&) {
+      return std::optional(SourceFault{part, MakeError(ErrorCode::kLicOther, "judged otherwise")});
+    };
+    const Verification verification = Run();
+    EXPECT_EQ(StateOf(verification, part), ClaimState::kFails) << part;
+    EXPECT_FALSE(verification.Holds({}));
+    EXPECT_FALSE(verification.Holds({"L7"})) << "levels rest on it";
+  }
+  judge_ = [](const Hash256&) {
+    return std::optional(SourceFault{"license", MakeError(ErrorCode::kUnsupported, "other tables")});
+  };
+  EXPECT_EQ(StateOf(Run(), "license"), ClaimState::kNotClaimed);
+  judge_ = nullptr;
+  const Verification unjudged = Run();
+  EXPECT_EQ(StateOf(unjudged, "license"), ClaimState::kNotClaimed);
+  EXPECT_EQ(StateOf(unjudged, "conflicts"), ClaimState::kNotClaimed);
+}
+
+// Nodes that the artifact itself contradicts.
+TEST_F(VerifyTest, AnotherSourceOrFamilyProfileIsCaught_ID_07) {
+  for (const auto& [role, key, value] : {std::tuple{"acquisition", "name", cbor::Value("other")},
+                                         {"acquisition", "revision", cbor::Value("r2")},
+                                         {"acquisition", "flags", cbor::Value(cbor::Array{"none"})},
+                                         {"family-profile", "sha256", cbor::Value(Hash256{})},
+                                         {"family-profile", "version", cbor::Value(7)},
+                                         {"family-profile", "pinned_source", cbor::Value("transformers 4")},
+                                         {"family-profile", "reviewer", cbor::Value("me")}}) {
+    SetUp();
+    Node node = NodeOf(Child(role));
+    node.metadata.Set(key, value);
+    Replace(Child(role), node);
+    const Verification verification = Run();
+    EXPECT_EQ(StateOf(verification, "artifact"), ClaimState::kFails) << role << " " << key;
+    EXPECT_FALSE(verification.Holds({})) << role << " " << key;
+  }
+}
+
+TEST_F(VerifyTest, AnotherTokenizerReferenceIsNotClaimed_TOK_01) {
+  Node node = NodeOf(Child("tokenizer"));
+  node.metadata.Set("reference", "x");
+  Replace(Child("tokenizer"), node);
+  EXPECT_EQ(StateOf(Run(), "tokenizer"), ClaimState::kNotClaimed);
+}
+
+// Running again shows who made the observations only if the executable is the one that is named (LVL-05).
+TEST_F(VerifyTest, ARerunByAnotherBuildLeavesTheItemOpen_BKD_03_LVL_05) {
+  const auto is_open = [](const Verification& verification) {
+    const std::vector<OpenItem> items = OpenItems(verification);
+    return std::any_of(items.begin(), items.end(), [](const OpenItem& item) {
+      return item.what.starts_with("that the named executable made these observations");
+    });
+  };
+  Verification verification = Run();
+  EXPECT_TRUE(is_open(verification));
+  RuntimeBuild running = Base().parts.build;
+  ClaimRerunBuild(running, &verification);
+  EXPECT_EQ(StateOf(verification, kRerunBuildClaim), ClaimState::kHolds);
+  EXPECT_FALSE(is_open(verification));
+
+  verification = Run();
+  running.executable_sha256[0] ^= 1;
+  ClaimRerunBuild(running, &verification);
+  EXPECT_EQ(StateOf(verification, kRerunBuildClaim), ClaimState::kNotClaimed);
+  EXPECT_TRUE(is_open(verification));
+
+  for (const char* key : {"compiler", "flags", "version"}) {
+    SetUp();
+    Node node = NodeOf(Child("runtime-build"));
+    node.metadata.Set(key, "forged");
+    Replace(Child("runtime-build"), node);
+    verification = Run();
+    ClaimRerunBuild(Base().parts.build, &verification);
+    EXPECT_EQ(StateOf(verification, kRerunBuildClaim), ClaimState::kFails) << key;
+    EXPECT_FALSE(verification.Holds({})) << key;
+  }
+}
+
+// A name from outside is no line of the output and moves no cursor.
+TEST_F(VerifyTest, NamesCannotWriteLines_ID_04) {
+  Node node = NodeOf(Child("acquisition"));
+  node.metadata.Set("name", "x\n  L7         holds\x1b[2J");
+  Replace(Child("acquisition"), node);
+  Verification verification = Run();
+  verification.claims.push_back({"L5", ClaimState::kFails, "a\nb\x1b[2J", "", ""});
+  verification.problems.push_back({"X", "", "f\r", "w\x07"});
+  const std::string text = VerificationToText(verification);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  EXPECT_EQ(text.find('\x07'), std::string::npos);
+  EXPECT_EQ(text.find("\n  L7         holds\\"), std::string::npos);
+  EXPECT_NE(text.find("a\\x0Ab"), std::string::npos) << text;
 }
 
 // Profile, license tables and statements are evidence like any other blob. The keys are those of
@@ -670,9 +793,14 @@ TEST_F(ForgeTest, ALooserPolicyUnderTheNameOfAShippedOneIsCaught_TOL_03) {
                "\"name\":\"" + shipped->name + "\",\"version\":" + std::to_string(shipped->version));
   PromotionParts parts = Base().parts;
   parts.policy_json = ToBytes(text);
-  const auto promotion = WritePromotion(objects_.Source(), objects_.Sink(), parts);
-  ASSERT_TRUE(promotion.has_value()) << promotion.error().ToString();
-  receipt_ = promotion->receipt;
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value()) << "promote writes no receipt that verify refuses";
+  EXPECT_EQ(refused.error().code, ErrorCode::kGraphPolicy);
+  Node policy = NodeOf(Child("tolerance-policy"));
+  policy.metadata.Set("blob", *objects_.Sink().put_blob(AsBytes(text)));
+  policy.metadata.Set("name", shipped->name);
+  policy.metadata.Set("version", shipped->version);
+  Replace(Child("tolerance-policy"), policy);
   ExpectCaught("GRAPH-POLICY", "blob");
 }
 
@@ -712,6 +840,7 @@ TEST_F(ForgeTest, ObservationsThatContradictThemselvesAreCaught) {
   const Verification verification = Run();
   EXPECT_EQ(StateOf(verification, "observations"), ClaimState::kFails);
   EXPECT_FALSE(verification.Holds({}));
+  EXPECT_FALSE(verification.Holds({"L9"})) << "a level rests on the observations";
 }
 
 TEST_F(ForgeTest, WhatIsOpenIsListedWithWhatSettlesIt_LVL_05) {
@@ -742,8 +871,9 @@ TEST_F(VerifyTest, UnknownKeysAndRolesAreCaught_H06) {
 }
 
 TEST_F(VerifyTest, OnlyAPromotionIsAReceipt) {
-  EXPECT_EQ(evidence::Verify(objects_.Source(), Child("artifact")).error().code, ErrorCode::kNodeType);
-  EXPECT_EQ(evidence::Verify(objects_.Source(), Hash256{}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(evidence::Verify(objects_.Source(), Child("artifact"), judge_).error().code,
+            ErrorCode::kNodeType);
+  EXPECT_EQ(evidence::Verify(objects_.Source(), Hash256{}, judge_).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/escape.h"
 #include "codec/json.h"
 #include "evidence/verify.h"
 
@@ -48,14 +49,15 @@ std::string VerificationToText(const Verification& verification) {
     out += "  " + Padded(claim.name, width) + Padded(ClaimStateName(claim.state), 12) +
            Padded(claim.node.empty() ? "-" : claim.node.substr(0, 12), 13);
     if (!claim.code.empty()) out += claim.code + ": ";
-    out += claim.detail + "\n";
+    out += EscapeLine(claim.detail) + "\n";
   }
   for (const Problem& problem : verification.problems) {
     out += "  problem " + problem.code + " at " + problem.node.substr(0, 12) +
-           (problem.field.empty() ? "" : " (" + problem.field + ")") + ": " + problem.what + "\n";
+           (problem.field.empty() ? "" : " (" + EscapeLine(problem.field) + ")") + ": " +
+           EscapeLine(problem.what) + "\n";
   }
   for (const OpenItem& item : OpenItems(verification)) {
-    out += "  open: " + item.what + "; settled by: " + item.settled_by + "\n";
+    out += "  open: " + EscapeLine(item.what) + "; settled by: " + item.settled_by + "\n";
   }
   out += "  " + std::string(kTrustedWithoutProof) + "\n";
   const Tally tally = Count(verification);

@@ -5,7 +5,7 @@
 // keeps alive (a mapped file). Open checks everything: header, envelope hash and schema, every
 // blob's range and SHA-256, every shape against its blob, all padding. After that nothing here
 // fails. Golden may be read from any thread; GoldenWriter is used by one thread at a time.
-// Format: docs/spec/golden.md (GLD-01 to GLD-05). Errors: GLD-MAGIC, GLD-VERSION, GLD-ENVELOPE,
+// Format: docs/spec/golden.md (GLD-01, GLD-02, GLD-03, GLD-05). Errors: GLD-MAGIC, GLD-VERSION, GLD-ENVELOPE,
 // GLD-SCHEMA, GLD-BLOB, GLD-PAD, GLD-SHAPE.
 #ifndef SLM_GOLDEN_GOLDEN_H_
 #define SLM_GOLDEN_GOLDEN_H_

@@ -1,4 +1,4 @@
-// Nodes of the identity graph (ID-01 to ID-07, docs/spec/identity.md).
+// Nodes of the identity graph (ID-01, ID-02, ID-03, ID-04, ID-05, ID-06, ID-07, docs/spec/identity.md).
 //
 // A node's file is its hash preimage:
 //   "tinyrustlm-conformance-node-v1" || type || deterministic CBOR map || child ids

@@ -1,6 +1,8 @@
 #include "model/llama.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -10,7 +12,6 @@
 namespace slm {
 namespace {
 
-using llama::BoolOf;
 using llama::ConfigReader;
 using llama::Declared;
 using llama::DoubleText;
@@ -101,11 +102,11 @@ class Builder {
 
   Status ClassifyFiles() {
     SLM_TRY(Classify(reader_.root(), kConfigFile));
-    if (generation_ == nullptr) return {};
-    if (!generation_->is_object()) {
+    if (generation_ != nullptr && !generation_->is_object()) {
       return Fail(ErrorAt(ErrorCode::kCfgType, kGenerationFile, *generation_, "must be an object"));
     }
-    return Classify(*generation_, kGenerationFile);
+    if (generation_ != nullptr) SLM_TRY(Classify(*generation_, kGenerationFile));
+    return CheckDecisionsUsed();
   }
 
  private:
@@ -168,6 +169,21 @@ class Builder {
     return {};
   }
 
+  // A decision about a key that needs none is not taken silently.
+  Status CheckDecisionsUsed() {
+    for (const DocumentaryKey& decided : policy_.documentary_keys) {
+      if (!decided.key.starts_with(std::string(kConfigFile) + ":") &&
+          !decided.key.starts_with(std::string(kGenerationFile) + ":")) {
+        continue;  // of a file that the configuration is not built from
+      }
+      if (used_decisions_.contains(decided.decision)) continue;
+      return Fail(MakeError(ErrorCode::kDecisionBad,
+                            decided.key + " needs no decision; leave out the statement " + decided.decision)
+                      .Field("choice"));
+    }
+    return {};
+  }
+
   Status Unlisted(const json::Value& member, std::string_view file, const std::string& key) {
     if (profile_.LooksBehavioural(key)) {
       return Fail(
@@ -179,6 +195,7 @@ class Builder {
       if (decided.key != std::string(file) + ":" + key) continue;
       result_.ignored.push_back({std::string(file), key, std::string(member.source_text()),
                                  "called documentary by a person's decision: " + decided.decision});
+      used_decisions_.insert(decided.decision);
       return {};
     }
     return Fail(
@@ -203,6 +220,11 @@ class Builder {
     }
     SLM_ASSIGN(config().tie_word_embeddings,
                reader_.Flag("tie_word_embeddings", "tie_word_embeddings", false));
+    if (policy_.tied && *policy_.tied != config().tie_word_embeddings) {
+      config().tie_word_embeddings = *policy_.tied;
+      result_.records.back().choice = *policy_.tied ? "true" : "false";
+      result_.records.back().pinned += "; a person's statement says that the tensors hold";
+    }
     SLM_ASSIGN(const bool attention_bias, reader_.Flag("attention_bias", "q_bias", false));
     SLM_ASSIGN(const bool mlp_bias, reader_.Flag("mlp_bias", "gate_bias", false));
     config().q_bias = config().k_bias = config().v_bias = config().o_bias = attention_bias;
@@ -355,20 +377,26 @@ class Builder {
                       .In(kConfigFile)
                       .Field(key));
     }
+    if (const ConfigPolicy::HeldToken* held = Held(key)) {
+      SLM_TRY(CheckHeld(*held));
+      *id = held->ids.front();
+    }
     std::string undefined;
     const std::optional<json::Value> other = generation_ != nullptr ? generation_->Find(key) : std::nullopt;
     if (other && !other->is_null()) {
       SLM_ASSIGN(const uint64_t generation_id, TokenOf(kGenerationFile, *other, config().vocab_size));
       if (value && *id && generation_id != **id) {
         SLM_TRY(Conflict(conflict, key, kGenerationFile, *other, Declared(kConfigFile, *value)));
-        if (Holds(kGenerationFile, key)) *id = generation_id;
       }
+      if (Holds(kGenerationFile, key)) *id = generation_id;
       if (!*id || generation_id != **id) undefined = "declared apart: " + Declared(kGenerationFile, *other);
     }
     reader_.Record(key, reader_.DeclaredOrNot(key),
-                   reader_.SourceOf(key) + (value            ? ": as declared"
-                                            : source_default ? ": default " + std::to_string(*source_default)
-                                                             : ": default None"),
+                   reader_.SourceOf(key) +
+                       (value            ? ": as declared"
+                        : source_default ? ": default " + std::to_string(*source_default)
+                                         : ": default None") +
+                       HeldNote(key),
                    std::move(undefined), *id ? std::to_string(**id) : "none");
     return {};
   }
@@ -381,6 +409,34 @@ class Builder {
   // Whether a person's statement says that this file's declaration holds.
   bool Holds(std::string_view file, std::string_view key) {
     return Contains(policy_.holding, std::string(file) + "#$." + std::string(key));
+  }
+
+  [[nodiscard]] const ConfigPolicy::HeldToken* Held(std::string_view key) const {
+    for (const ConfigPolicy::HeldToken& held : policy_.held_tokens) {
+      if (held.key == key) return &held;
+    }
+    return nullptr;
+  }
+
+  Status CheckHeld(const ConfigPolicy::HeldToken& held) {
+    for (const uint64_t id : held.ids) {
+      if (id < config().vocab_size) continue;
+      return Fail(MakeError(ErrorCode::kCfgEosRange, held.ref + ": token id " + std::to_string(id) +
+                                                         " is outside the vocabulary of " +
+                                                         std::to_string(config().vocab_size))
+                      .In(held.ref.substr(0, held.ref.find('#')))
+                      .Field(held.key));
+    }
+    return {};
+  }
+
+  // What the column of the pinned source adds where a statement departs from it.
+  [[nodiscard]] std::string HeldNote(std::string_view key) {
+    std::string ref;
+    if (const ConfigPolicy::HeldToken* held = Held(key)) ref = held->ref;
+    if (key != "eos_token_id" && Holds(kGenerationFile, key)) ref = kGenerationFile;
+    if (key == "eos_token_id" && Holds(kConfigFile, key)) ref = kConfigFile;
+    return ref.empty() ? "" : "; a person's statement says that " + ref + " holds";
   }
 
   // Stops with both declarations, unless a person has accepted this conflict.
@@ -422,12 +478,14 @@ class Builder {
                                                  ": eos_token_id is absent, so the "
                                                  "pinned source stops nowhere";
         SLM_TRY(Conflict(ErrorCode::kCfgConflictEos, "eos_token_id", kConfigFile, *value, declared));
-        if (Holds(kConfigFile, "eos_token_id")) {
-          set = own;
-          pinned += "; a person's statement says that config.json holds";
-        }
       }
     }
+    if (value && Holds(kConfigFile, "eos_token_id")) set = own;
+    if (const ConfigPolicy::HeldToken* held = Held("eos_token_id")) {
+      SLM_TRY(CheckHeld(*held));
+      set.ids = held->ids;
+    }
+    pinned += HeldNote("eos_token_id");
     config().eos_token_ids = set.ids;
     std::string publisher = reader_.DeclaredOrNot("eos_token_id");
     if (other) publisher += "; " + Declared(kGenerationFile, *other);
@@ -463,6 +521,7 @@ class Builder {
   const json::Value* generation_;
   const FamilyProfile& profile_;
   const ConfigPolicy& policy_;
+  std::set<std::string> used_decisions_;
   ConfigResult result_;
   ConfigReader reader_;
 };

@@ -29,6 +29,15 @@ struct ConfigPolicy {
   // Declarations that hold in an accepted conflict: "config.json#$.eos_token_id". Where none of the
   // two is named, the pinned source's resolution holds.
   std::vector<std::string> holding;
+  // Where the declaration that holds stands in a file of the tokenizer: its ids.
+  struct HeldToken {
+    std::string key;  // "eos_token_id"
+    std::string ref;  // "tokenizer_config.json#$.eos_token"
+    std::vector<uint64_t> ids;
+  };
+  std::vector<HeldToken> held_tokens;
+  // Whether the output is the embedding, where the flag and the tensors contradict each other.
+  std::optional<bool> tied;
   // Keys outside the profile that a decision calls documentary.
   std::vector<DocumentaryKey> documentary_keys;
 };

@@ -1,5 +1,5 @@
 // config.json and generation_config.json of family llama: every consumed key changes the effective
-// configuration, everything else is refused or recorded (CFG-01 to CFG-03, LVL-02, LVL-03, ACQ-12).
+// configuration, everything else is refused or recorded (CFG-01, CFG-02, CFG-03, LVL-02, LVL-03, ACQ-12).
 #include "model/llama.h"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "numeric/exact_exp64.h"
@@ -18,9 +19,15 @@ int main() {
   } functions[] = {{"exp", Exp},   {"tanh", Tanh},         {"erf", Erf},         {"sin", Sin},
                    {"cos", Cos},   {"silu", Silu},         {"sigmoid", Sigmoid}, {"gelu_erf", GeluErf},
                    {"sqrt", Sqrt}, {"gelu_tanh", GeluTanh}};
-  char name[32];
-  uint64_t word = 0;
-  while (scanf("%31s %" SCNx64, name, &word) == 2) {
+  char line[64];
+  while (fgets(line, sizeof line, stdin) != nullptr) {
+    char* const space = strchr(line, ' ');
+    if (space == nullptr) return 2;
+    *space = '\0';
+    const char* const name = line;
+    char* end = nullptr;
+    const uint64_t word = strtoull(space + 1, &end, 16);
+    if (end == space + 1 || *end != '\n') return 2;
     if (strncmp(name, "exp64", 5) == 0) {
       const auto wide = std::bit_cast<double>(word);
       const double result = strcmp(name, "exp64") == 0 ? Exp64(wide) : Exp64ByIntegers(wide);

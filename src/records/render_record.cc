@@ -43,10 +43,33 @@ Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, co
 
 }  // namespace
 
-Result<chat::Template> TemplateModel::Compile() const {
-  auto compiled = ir.empty() ? chat::Template::Compile(source) : chat::Template::Load(ir);
+Result<chat::Template> TemplateModel::Compile(ConvertTemplate convert) const {
+  auto compiled = ir.empty() ? convert(source) : chat::Template::Load(ir);
   if (!compiled) return Fail(std::move(compiled).error().In(name));
   return compiled;
+}
+
+Status TemplateModel::CheckContext(const json::Value& context) const {
+  const auto tools = context.is_object() ? context.Find("tools") : std::nullopt;
+  if (!tools || tools->is_null()) return {};
+  if (std::find(left_out.begin(), left_out.end(), "tool_use") == left_out.end()) return {};
+  return Fail(
+      MakeError(ErrorCode::kTplAmbiguous,
+                "with tools the pinned source takes the template named tool_use, and this one carries "
+                "another; give that template as a .jinja file, or leave out tools")
+          .Field("tools"));
+}
+
+const Result<chat::Template>& TemplateCache::Compile(std::optional<std::string_view> source) {
+  if (!source) {
+    if (!own_) own_ = model_->Compile(convert_);
+    return *own_;
+  }
+  if (!last_ || *source != last_source_) {
+    last_source_ = *source;
+    last_ = convert_(last_source_);
+  }
+  return *last_;
 }
 
 void CollectSpecialTokens(json::Value config, std::vector<std::pair<std::string, std::string>>* out) {
@@ -74,6 +97,11 @@ Result<TemplateModel> TemplateOfArtifact(const Artifact& artifact, const std::st
   }
   SLM_ASSIGN(const std::string ir, ReadBlob(artifact, "template-ir", name));
   out.ir.assign(ir.begin(), ir.end());
+  constexpr std::string_view kLeftOut = "chat_template.";
+  for (const cbor::Value& row : *artifact.manifest().Find("accepted_conflicts")->AsArray()) {
+    const std::string& field = *row.AsMap()->Find("field")->AsTextString();
+    if (field.starts_with(kLeftOut)) out.left_out.push_back(field.substr(kLeftOut.size()));
+  }
   for (const std::string_view kind : {"tokenizer-config", "special-tokens-map"}) {
     if (!has(kind)) continue;
     SLM_ASSIGN(std::string text, ReadBlob(artifact, kind, name));
@@ -112,17 +140,23 @@ ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view
   return place;
 }
 
-RecordStatus RenderRecord(const TemplateModel& model, const json::Value& record, json::Writer& out) {
+ErrorPlace PlaceOf(const chat::SourcePlace& place, std::string_view stage) {
+  return {.stage = stage, .line = place.line, .column = place.column};
+}
+
+RecordStatus RenderRecord(TemplateCache& templates, const json::Value& record, json::Writer& out) {
   SLM_ASSIGN(const RenderInput input, ReadRecord(record));
-  const std::string_view source = input.source.value_or(model.source);
-  const auto compiled = input.source ? chat::Template::Compile(*input.source) : model.Compile();
+  const std::string_view source = input.source.value_or(templates.model().source);
+  const Result<chat::Template>& compiled = templates.Compile(input.source);
   if (!compiled) {
     return std::unexpected(Fault(compiled.error(), PlaceIn(source, compiled.error(), "convert")));
   }
-  const auto rendered =
-      compiled->Render(input.context, chat::RenderOptions{model.special_tokens, input.clock});
+  if (!input.source) SLM_TRY(templates.model().CheckContext(input.context));
+  chat::SourcePlace fault;
+  const auto rendered = compiled->Render(
+      input.context, chat::RenderOptions{templates.model().special_tokens, input.clock, &fault});
   if (!rendered) {
-    return std::unexpected(Fault(rendered.error(), PlaceIn(source, rendered.error(), "render")));
+    return std::unexpected(Fault(rendered.error(), PlaceOf(fault, "render")));
   }
   WriteRendered(*rendered, out);
   return {};

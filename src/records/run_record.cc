@@ -58,6 +58,7 @@ Result<Request> ParseRequest(const json::Value& record) {
   Request request;
   SLM_ASSIGN(request.spec,
              evidence::ParseCaseInput(record, "", {"sampling", "stop", "stop_ids", "logits", "trace", "kv"}));
+  if (!record.Find("max_new_tokens")) request.spec.max_new_tokens = kDefaultNewTokens;
   if (const auto sampling = record.Find("sampling")) {
     SLM_ASSIGN(request.sampling, evidence::ParseSampling(*sampling));
   }

@@ -21,6 +21,8 @@
 
 namespace slm::records {
 
+inline constexpr uint64_t kDefaultNewTokens = 128;  // of a record that does not say, and of the command
+
 // One request: a prompt and how to go on from it.
 struct Request {
   evidence::CaseSpec spec;

@@ -4,9 +4,10 @@
 
 namespace slm::report {
 
-Result<ReportData> LoadReport(const evidence::ObjectSource& source, const Hash256& receipt) {
+Result<ReportData> LoadReport(const evidence::ObjectSource& source, const Hash256& receipt,
+                              const evidence::SourceJudge& judge) {
   ReportData data;
-  SLM_ASSIGN(data.verification, evidence::Verify(source, receipt));
+  SLM_ASSIGN(data.verification, evidence::Verify(source, receipt, judge));
   const auto& nodes = data.verification.nodes;
   const auto root = nodes.find(receipt);
   if (root == nodes.end()) return data;

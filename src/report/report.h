@@ -27,7 +27,8 @@ struct ReportData {
 
 // Verifies the receipt and opens its containers. Errors: those of Verify. Containers that cannot be opened
 // are left out; the page then says what failed.
-[[nodiscard]] Result<ReportData> LoadReport(const evidence::ObjectSource& source, const Hash256& receipt);
+[[nodiscard]] Result<ReportData> LoadReport(const evidence::ObjectSource& source, const Hash256& receipt,
+                                            const evidence::SourceJudge& judge);
 
 [[nodiscard]] std::string ReportHtml(const ReportData& data);
 

@@ -53,7 +53,7 @@ std::vector<float> Logits(Session& session, const std::vector<uint32_t>& ids, si
   return all;
 }
 
-TEST(Session, AnyChunkingGivesTheSameBits) {  // RUN-03, exact-v1
+TEST(Session, AnyChunkingGivesTheSameBits) {  // exact-v1
   const auto model = *Bind(Random(Config(), 5));
   const std::vector<uint32_t> ids = Prompt(90);  // more than one inner chunk of 64
   const auto whole = NewSession(model);
@@ -126,7 +126,7 @@ TEST(Session, PaddingRowsReachNothing) {
   }
 }
 
-TEST(Session, TruncateEqualsAFreshRun) {  // RUN-02: nothing stale survives
+TEST(Session, TruncateEqualsAFreshRun) {  // nothing stale survives
   const auto model = *Bind(Random(Config(), 5));
   const auto session = NewSession(model);
   const std::vector<uint32_t> first = Prompt(50);

@@ -94,9 +94,8 @@ class EntryReader {
     const json::Value dtype = *entry.Find("dtype");
     const auto bits = dtype.is_string() ? DtypeBits(dtype.string()) : std::nullopt;
     if (!bits) {
-      return Refuse(
-          ErrorCode::kSt010, dtype.byte_offset(), name,
-          "dtype " + EscapeForDisplay(dtype.source_text().substr(0, 64)) + " is not one of the format");
+      return Refuse(ErrorCode::kSt010, dtype.byte_offset(), name,
+                    "dtype " + std::string(dtype.source_text().substr(0, 64)) + " is not one of the format");
     }
     tensor.dtype = dtype.string();
     const json::Value shape = *entry.Find("shape");
@@ -130,7 +129,7 @@ class EntryReader {
       const std::string_view key = member.key();
       if (key != "dtype" && key != "shape" && key != "data_offsets") {
         return Refuse(ErrorCode::kSt009, member.key_byte_offset(), name,
-                      "member " + EscapeForDisplay(key.substr(0, 64)) + " is not part of the format");
+                      "member " + std::string(key.substr(0, 64)) + " is not part of the format");
       }
     }
     if (entry.size() != 3) {

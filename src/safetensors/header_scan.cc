@@ -1,6 +1,5 @@
 #include "safetensors/header_scan.h"
 
-#include "base/utf8.h"
 #include "codec/json.h"
 
 namespace slm::safetensors {
@@ -23,7 +22,7 @@ size_t StringEnd(std::string_view text, size_t begin) {
 std::string Unescaped(std::string_view quoted) {
   auto document = json::Parse(std::string(quoted));
   if (document && document->root().is_string()) return std::string(document->root().string());
-  return EscapeForDisplay(quoted);
+  return std::string(quoted);
 }
 
 size_t SkipBlanksBack(std::string_view text, size_t end) {

@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/utf8.h"
 #include "codec/json.h"
 
 namespace slm::safetensors {
@@ -52,7 +51,7 @@ Status ReadWeightMap(json::Value map, const Limits& limits, ShardIndex* index) {
     }
     if (!IsPlainShardName(entry.string())) {
       return Refuse(ErrorCode::kIxPath, entry.byte_offset(), entry.key(),
-                    "shard " + EscapeForDisplay(entry.string()) +
+                    "shard " + std::string(entry.string()) +
                         " is not a plain file name beside the index that ends in .safetensors");
     }
     if (index->entries.size() == limits.max_tensors) {
@@ -141,8 +140,8 @@ Status CheckShardNumbers(std::span<const std::string> shards) {
     if (!first) first = number;
     if (number->prefix != first->prefix || number->count != first->count || number->number == 0 ||
         number->number > number->count) {
-      return Fail(MakeError(ErrorCode::kIxIncomplete, "shard " + EscapeForDisplay(shard) +
-                                                          " does not belong to the series of the others")
+      return Fail(MakeError(ErrorCode::kIxIncomplete,
+                            "shard " + std::string(shard) + " does not belong to the series of the others")
                       .Field(shard));
     }
     numbers.insert(number->number);
@@ -156,8 +155,8 @@ Status CheckShardNumbers(std::span<const std::string> shards) {
   if (expected > first->count) return {};
   const std::string missing = first->prefix + "-" + FiveDigitText(expected) + "-of-" +
                               FiveDigitText(first->count) + std::string(kSuffix);
-  return Fail(MakeError(ErrorCode::kIxIncomplete, "the series of shards is not complete: " +
-                                                      EscapeForDisplay(missing) + " is named nowhere")
+  return Fail(MakeError(ErrorCode::kIxIncomplete,
+                        "the series of shards is not complete: " + std::string(missing) + " is named nowhere")
                   .Field(missing));
 }
 
@@ -168,7 +167,7 @@ Status CheckShards(const ShardIndex& index, std::span<const ShardHeader> shards,
   for (const IndexEntry& entry : index.entries) {
     if (in_tree.contains(entry.shard)) continue;
     return Refuse(ErrorCode::kIxMissing, entry.value_offset, entry.tensor,
-                  "shard " + EscapeForDisplay(entry.shard) + " is not in the tree; fetch it");
+                  "shard " + std::string(entry.shard) + " is not in the tree; fetch it");
   }
   SLM_TRY(CheckShardNumbers(index.Shards()));
 

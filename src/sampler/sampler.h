@@ -1,4 +1,4 @@
-// The one sampler (SMP-01 to SMP-03, docs/spec/sampler.md): from a row of logits to a token id,
+// The one sampler (SMP-01, SMP-02, SMP-03, docs/spec/sampler.md): from a row of logits to a token id,
 // with the same bits on every machine, and a trace from which each step can be made again.
 //
 // Order: finite check; bans and constraints; minimum-length mask of the EOS tokens; repetition

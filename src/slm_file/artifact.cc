@@ -28,7 +28,7 @@ std::optional<uint64_t> FirstNonzero(ByteSpan file, uint64_t begin, uint64_t end
   return std::nullopt;
 }
 
-Status CheckZeros(ByteSpan file, uint64_t begin, uint64_t end, std::string field) {
+Status CheckZeros(ByteSpan file, uint64_t begin, uint64_t end, const std::string& field) {
   const std::optional<uint64_t> at = FirstNonzero(file, begin, end);
   if (!at) return {};
   return Fail(MakeError(ErrorCode::kSlmPad, field + ": padding that is not zero").At(*at).Field(field));

@@ -1,32 +1,34 @@
 #include "slm_file/artifact_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/side_thread.h"
 #include "codec/sha256.h"
 #include "slm_file/file_header.h"
-#include "slm_file/output_file.h"
 
 namespace slm {
 namespace {
 
-// The data region: one buffer of a chunk, hashed and written when full.
+// The data region: a chunk is filled while those before are hashed and written on a thread beside it.
 class DataStream {
  public:
   DataStream(OutputFile* file, uint64_t data_offset) : file_(*file), data_offset_(data_offset) {
-    buffer_.reserve(kSlmChunkSize);
+    for (Bytes& chunk : chunks_) chunk.reserve(kSlmChunkSize);
   }
 
   Status Append(ByteSpan bytes) {
     while (!bytes.empty()) {
-      const size_t take = std::min<size_t>(bytes.size(), kSlmChunkSize - buffer_.size());
-      buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(take));
+      Bytes& chunk = chunks_[filling_];
+      const size_t take = std::min<size_t>(bytes.size(), kSlmChunkSize - chunk.size());
+      chunk.insert(chunk.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(take));
       bytes = bytes.subspan(take);
       position_ += take;
-      if (buffer_.size() == kSlmChunkSize) {
-        SLM_TRY(Flush());
+      if (chunk.size() == kSlmChunkSize) {
+        SLM_TRY(HandOver());
       }
     }
     return {};
@@ -38,25 +40,54 @@ class DataStream {
   }
 
   Status Flush() {
-    if (buffer_.empty()) return {};
-    const Hash256 hash = Sha256Of(buffer_);
-    table_.insert(table_.end(), hash.begin(), hash.end());
-    const uint64_t offset = data_offset_ + position_ - buffer_.size();
-    SLM_TRY(file_.WriteAt(offset, buffer_));
-    file_.StartWriteback(offset, buffer_.size());
-    buffer_.clear();
-    return {};
+    if (!chunks_[filling_].empty()) SLM_TRY(HandOver());
+    return writer_.Wait();
   }
 
   [[nodiscard]] uint64_t position() const { return position_; }
+  // REQUIRES: flushed.
   [[nodiscard]] const Bytes& table() const { return table_; }
 
  private:
+  Status HandOver() {
+    const Bytes& chunk = chunks_[filling_];
+    const uint64_t offset = data_offset_ + position_ - chunk.size();
+    SLM_TRY(writer_.Start([this, &chunk, offset] { return WriteChunk(chunk, offset); }));
+    filling_ = (filling_ + 1) % chunks_.size();
+    SLM_TRY(writer_.Wait(chunks_.size() - 1));
+    chunks_[filling_].clear();
+    return {};
+  }
+
+  Status WriteChunk(const Bytes& chunk, uint64_t offset) {
+    const Hash256 hash = Sha256Of(chunk);
+    table_.insert(table_.end(), hash.begin(), hash.end());
+    SLM_TRY(file_.WriteAt(offset, chunk));
+    file_.StartWriteback(offset, chunk.size());
+    return {};
+  }
+
   OutputFile& file_;
   uint64_t data_offset_;
   uint64_t position_ = 0;
-  Bytes buffer_, table_;
+  std::array<Bytes, 8> chunks_;  // all but the one being filled may be the writer's
+  size_t filling_ = 0;
+  Bytes table_;        // the writer's while it runs
+  SideThread writer_;  // the last member, so that it ends before what it uses
 };
+
+// The whole file is read back and hashed while the disk takes it in.
+Result<Hash256> SyncAndHashBack(OutputFile* file, uint64_t size) {
+  Hash256 hash{};
+  SideThread hasher;
+  SLM_TRY(hasher.Start([&hash, file, size]() -> Status {
+    SLM_ASSIGN(hash, file->HashBack(size));
+    return {};
+  }));
+  SLM_TRY(file->Sync());
+  SLM_TRY(hasher.Wait());
+  return hash;
+}
 
 Status StreamBlob(const BlobSpec& spec, BlobEntry* entry, DataStream* stream,
                   const std::function<void(uint64_t)>& on_progress) {
@@ -79,6 +110,11 @@ Status StreamBlob(const BlobSpec& spec, BlobEntry* entry, DataStream* stream,
 }  // namespace
 
 Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpec& spec) {
+  SLM_ASSIGN(const std::unique_ptr<OutputFile> file, OutputFile::Create(path));
+  return WriteArtifact(file.get(), spec);
+}
+
+Result<WrittenArtifact> WriteArtifact(OutputFile* file, const ArtifactSpec& spec) {
   WrittenArtifact result;
   uint64_t end = 0;
   for (const BlobSpec& blob : spec.blobs) {
@@ -91,11 +127,10 @@ Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpe
   const uint64_t manifest_size = cbor::Encode(spec.manifest(result.blobs)).size();
   std::optional<FileHeader> header = PlaceRegions(manifest_size, end);
   if (!header) {
-    return Fail(
-        MakeError(ErrorCode::kLimit, "manifest above 16 MiB, or data region empty or too large").In(path));
+    return Fail(MakeError(ErrorCode::kLimit, "manifest above 16 MiB, or data region empty or too large")
+                    .In(file->name()));
   }
-  SLM_ASSIGN(const std::unique_ptr<OutputFile> file, OutputFile::Create(path));
-  DataStream stream(file.get(), header->data_offset);
+  DataStream stream(file, header->data_offset);
   const std::function<void(uint64_t)> on_progress = [&](uint64_t done) {
     if (spec.on_progress) spec.on_progress(done, end);
   };
@@ -118,7 +153,8 @@ Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpe
   std::copy(stream.table().begin(), stream.table().end(),
             front.begin() + static_cast<ptrdiff_t>(header->table_offset));
   SLM_TRY(file->WriteAt(0, front));
-  SLM_ASSIGN(result.file_sha256, file->HashBack(header->file_size));
+  SLM_ASSIGN(result.file_sha256, SyncAndHashBack(file, header->file_size));
+  if (spec.before_publish) SLM_TRY(spec.before_publish());
   SLM_TRY(file->Publish());
   result.root = ArtifactRoot(header_bytes);
   result.file_size = header->file_size;

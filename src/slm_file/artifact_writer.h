@@ -1,8 +1,8 @@
 // Writes a .slm file in one pass over the data (docs/spec/slm.md). Native only.
 //
-// Memory stays flat: blobs are streamed through a buffer of one chunk, hashed on the way, and written
-// in order; manifest and header go in front at the end. The file appears under its name only when it
-// is whole (output_file.h). The same specification gives the same bytes.
+// Memory stays flat: blobs are streamed through a few buffers of one chunk, hashed on the way, and
+// written in order by a second thread; manifest and header go in front at the end. The file appears under its
+// name only when it is whole (output_file.h). The same specification gives the same bytes.
 #ifndef SLM_SLM_FILE_ARTIFACT_WRITER_H_
 #define SLM_SLM_FILE_ARTIFACT_WRITER_H_
 
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "codec/cbor.h"
 #include "slm_file/artifact.h"
+#include "slm_file/output_file.h"
 
 namespace slm {
 
@@ -35,6 +36,9 @@ struct ArtifactSpec {
   // zero hashes, to learn its size, and after. Its encoded size must not depend on the hashes.
   std::function<cbor::Map(std::span<const BlobEntry> blobs)> manifest;
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // may be empty
+  // Called when the file is whole and durable, before it appears under its name; an error keeps it from
+  // appearing. May be empty.
+  std::function<Status()> before_publish;
 };
 
 struct WrittenArtifact {
@@ -48,6 +52,8 @@ struct WrittenArtifact {
 // Errors: IO, DISK-FULL, LIMIT (manifest above 16 MiB), and those of the blobs' writers. On an error
 // no file of this name is made or changed.
 [[nodiscard]] Result<WrittenArtifact> WriteArtifact(const std::string& path, const ArtifactSpec& spec);
+// Into a file that the caller made and nothing was written to.
+[[nodiscard]] Result<WrittenArtifact> WriteArtifact(OutputFile* file, const ArtifactSpec& spec);
 
 }  // namespace slm
 

@@ -2,7 +2,11 @@
 #include "slm_file/artifact_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "codec/sha256.h"
@@ -29,7 +33,7 @@ ArtifactSpec Spec(const Bytes& bytes, size_t piece) {
 
 TEST(ArtifactWriter, ChunksAndHashesWhateverThePieces) {
   const std::string directory = test::FreshDirectory("writer");
-  Bytes bytes(2 * kSlmChunkSize + 12345);
+  Bytes bytes(10 * kSlmChunkSize + 12345);  // more than the writer's buffers hold
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>((i * 2654435761u) >> 24);
   const auto first = WriteArtifact(directory + "/1.slm", Spec(bytes, 1000));
   const auto second = WriteArtifact(directory + "/2.slm", Spec(bytes, bytes.size()));
@@ -43,8 +47,8 @@ TEST(ArtifactWriter, ChunksAndHashesWhateverThePieces) {
   EXPECT_EQ(Sha256Of(file), first->file_sha256);
   const auto header = DecodeHeader(file, file.size());
   ASSERT_TRUE(header.has_value());
-  EXPECT_EQ(header->table_size, 96u);
-  for (size_t chunk = 0; chunk < 3; ++chunk) {
+  EXPECT_EQ(header->table_size, 11u * 32);
+  for (size_t chunk = 0; chunk < 11; ++chunk) {
     const ByteSpan data = ByteSpan(bytes).subspan(chunk * kSlmChunkSize);
     const Hash256 hash = Sha256Of(data.first(std::min<size_t>(data.size(), kSlmChunkSize)));
     EXPECT_TRUE(std::equal(hash.begin(), hash.end(), &file[header->table_offset + 32 * chunk]));
@@ -66,6 +70,42 @@ TEST(ArtifactWriter, ErrorsLeaveNothing) {
   EXPECT_EQ(WriteArtifact(directory + "/a.slm", spec).error().code, ErrorCode::kInternal);
   EXPECT_TRUE(std::filesystem::is_empty(directory));
   EXPECT_EQ(WriteArtifact(directory + "/none/a.slm", Spec(bytes, 10)).error().code, ErrorCode::kIo);
+}
+
+TEST(ArtifactWriter, TheLastCheckKeepsTheFileFromAppearing) {
+  const std::string directory = test::FreshDirectory("writer-check");
+  const Bytes bytes(100);
+  ArtifactSpec spec = Spec(bytes, 10);
+  bool was_there = true;
+  spec.before_publish = [&]() -> Status {
+    was_there = std::filesystem::exists(directory + "/a.slm");
+    return Fail(ErrorCode::kFsckHash, "as asked");
+  };
+  EXPECT_EQ(WriteArtifact(directory + "/a.slm", spec).error().code, ErrorCode::kFsckHash);
+  EXPECT_FALSE(was_there);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+}
+
+// The thread that writes meets the limit long before the blobs end; its error is the one that comes out.
+TEST(ArtifactWriter, ErrorsOfTheWritingThreadComeOut) {
+  const std::string directory = test::FreshDirectory("writer-limit");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{3 << 20, 3 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    const Bytes bytes(40 * kSlmChunkSize);
+    const auto written = WriteArtifact(directory + "/a.slm", Spec(bytes, 100000));
+    const bool holds = !written.has_value() && written.error().code == ErrorCode::kIo &&
+                       written.error().file == directory + "/a.slm";
+    _exit(holds ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
 }
 
 }  // namespace

@@ -18,11 +18,11 @@ constexpr std::array<std::string_view, 10> kBlobKinds = {
 // Names of everything that a reader must understand to use the file.
 constexpr std::array<std::string_view, 1> kFeatures = {"rows16"};
 
-Error SchemaError(std::string field, std::string message) {
+Error SchemaError(const std::string& field, std::string message) {
   return MakeError(ErrorCode::kSlmSchema, field + ": " + std::move(message)).Field(field);
 }
 
-Error RuleError(ErrorCode code, std::string field, std::string message) {
+Error RuleError(ErrorCode code, const std::string& field, std::string message) {
   return MakeError(code, field + ": " + std::move(message)).Field(field);
 }
 

@@ -147,12 +147,24 @@ Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) 
   return out;
 }
 
+Result<std::unique_ptr<OutputFile>> OutputFile::CreateUnnamed(const std::string& folder) {
+  std::unique_ptr<OutputFile> out(new OutputFile());
+  out->name_ = folder;
+  out->unnamed_ = true;
+  std::string made;
+  out->file_ = CreateHeld(folder + "/slm-" + std::string(kTemplateTail), &made);
+  if (out->file_ < 0) return SystemFault(folder, "cannot create a file");
+  unlink(made.c_str());
+  return out;
+}
+
 OutputFile::~OutputFile() {
   if (file_ >= 0) close(file_);
   if (!published_ && !temporary_.empty()) unlink(temporary_.c_str());
 }
 
 Status OutputFile::WriteAt(uint64_t offset, ByteSpan bytes) {
+  synced_ = false;
   while (!bytes.empty()) {
     const ssize_t written = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
@@ -192,13 +204,20 @@ void OutputFile::StartWriteback(uint64_t offset, uint64_t size) const {
 }
 
 Status OutputFile::Publish() {
-  SLM_TRY(through_ ? CopyThrough() : PublishByRename());
+  if (!unnamed_) SLM_TRY(through_ ? CopyThrough() : PublishByRename());
   published_ = true;
   return {};
 }
 
-Status OutputFile::PublishByRename() {
+Status OutputFile::Sync() {
+  if (through_ || unnamed_ || synced_) return {};  // staged bytes are not kept
   if (fsync(file_) != 0) return SystemFault(name_, "cannot write the file to disk");
+  synced_ = true;
+  return {};
+}
+
+Status OutputFile::PublishByRename() {
+  SLM_TRY(Sync());
   if (rename(temporary_.c_str(), target_.c_str()) != 0)
     return SystemFault(name_, "cannot put the file in place");
   published_ = true;  // under its name from here on, whatever the folder's fsync says

@@ -30,6 +30,29 @@ size_t CountEntries(const std::string& directory) {
   return n;
 }
 
+// `promote` keeps its artifact so in the store's staging, where `fsck --repair` removes what has a name and
+// no owner.
+TEST(OutputFile, UnnamedIsReadByItsOwnerAndSeenByNobody) {
+  const std::string directory = test::FreshDirectory("output-unnamed");
+  std::string path;
+  {
+    const auto file = OutputFile::CreateUnnamed(directory);
+    ASSERT_TRUE(file.has_value());
+    EXPECT_TRUE(fs::is_empty(directory));
+    ASSERT_TRUE((*file)->Append(AsBytes("contents")).has_value());
+    path = (*file)->ReadPath();
+    EXPECT_EQ(TextOf(path), "contents");
+    ASSERT_TRUE((*file)->Publish().has_value());
+    EXPECT_EQ(TextOf(path), "contents");
+    EXPECT_TRUE(fs::is_empty(directory));
+  }
+  EXPECT_TRUE(fs::is_empty(directory));
+  const auto nowhere = OutputFile::CreateUnnamed(directory + "/none");
+  ASSERT_FALSE(nowhere.has_value());
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kIo);
+  EXPECT_EQ(nowhere.error().file, directory + "/none");
+}
+
 TEST(OutputFile, AppearsWhenPublishedAndNotBefore) {
   const std::string directory = test::FreshDirectory("output");
   const std::string path = directory + "/f";

@@ -293,6 +293,11 @@ class Checker {
   Status CheckStaging() {
     SLM_ASSIGN(const std::vector<std::string> names, vfs_.List(layout_.Staging()));
     uint64_t n_left = 0;
+    // Nodes, the head and the version file are staged under this lock; blobs are held one by one.
+    std::unique_ptr<FileLock> lock;
+    if (options_.repair && !names.empty()) {
+      SLM_ASSIGN(lock, vfs_.Lock(layout_.Lock()));
+    }
     for (const std::string& name : names) {
       const std::string path = layout_.Staging() + "/" + name;
       SLM_ASSIGN(const FileInfo info, vfs_.Stat(path));
@@ -301,11 +306,16 @@ class Checker {
         Problem(ErrorCode::kFsckLayout, path, "no file; the store did not make it, move it away");
         continue;
       }
-      SLM_ASSIGN(const bool is_in_use, vfs_.IsInUse(path));
+      bool is_in_use = false;
+      if (options_.repair) {
+        SLM_ASSIGN(const bool is_removed, vfs_.RemoveUnlessInUse(path));
+        is_in_use = !is_removed;
+      } else {
+        SLM_ASSIGN(is_in_use, vfs_.IsInUse(path));
+      }
       if (is_in_use) {
         report_.notes.push_back(layout_.Relative(path) + " is being written by another process");
       } else if (options_.repair) {
-        SLM_TRY(vfs_.Remove(path));
         ++report_.n_staging_removed;
       } else {
         ++n_left;

@@ -175,6 +175,16 @@ TEST_F(StoreFsck, StagingIsGarbageUnlessInUse) {
   EXPECT_EQ(vfs_.List("/s/staging").value(), std::vector<std::string>{"live"});
 }
 
+// Nodes are staged under the store's lock and marked by nothing else: repair waits for whoever holds it.
+TEST_F(StoreFsck, RepairTakesNothingFromWhoeverHoldsTheLock) {
+  vfs_.AddFile("/s/staging/node", Bytes(10));
+  vfs_.HoldLock();
+  const auto report = FsckOn(vfs_, kRoot, {.quick = false, .repair = true});
+  ASSERT_FALSE(report.has_value());
+  EXPECT_EQ(report.error().code, ErrorCode::kStoreLocked);
+  EXPECT_EQ(vfs_.List("/s/staging").value(), std::vector<std::string>{"node"});
+}
+
 TEST_F(StoreFsck, UnloggedNodesAreANote) {
   const Bytes preimage = EncodeNode(Node{"run", {{"schema", "s"}}, {{"gone", Hash256{9}}}});
   AddNodeFile(preimage, Sha256Of(preimage));

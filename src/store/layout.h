@@ -69,12 +69,13 @@ class Publisher {
 
   // A new file in staging; `path` receives its name.
   [[nodiscard]] Result<std::unique_ptr<WriteFile>> NewStagingFile(std::string* path);
-  // Writes, makes read-only and syncs a new staging file; returns its path.
+  // Writes, makes read-only and syncs a new staging file; returns its path. REQUIRES: the store's lock is
+  // held until the file has its name, since nothing else marks it as in use.
   [[nodiscard]] Result<std::string> StageWhole(ByteSpan bytes);
   // Renames a synced staging file to `to`, whose content hashes to `hash`. An object that is
   // there already is hashed: FSCK-HASH if it is damaged. The directory is not synced yet.
   [[nodiscard]] Status Publish(const std::string& staging_path, const std::string& to, const Hash256& hash);
-  // Writes, syncs and renames over `to`, and syncs its directory.
+  // Writes, syncs and renames over `to`, and syncs its directory. REQUIRES: the store's lock is held.
   [[nodiscard]] Status ReplaceFile(const std::string& to, ByteSpan bytes);
 
  private:

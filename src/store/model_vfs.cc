@@ -311,6 +311,13 @@ Result<bool> ModelVfs::IsInUse(const std::string& path) {
   return inode != nullptr && inode->is_in_use;
 }
 
+Result<bool> ModelVfs::RemoveUnlessInUse(const std::string& path) {
+  SLM_ASSIGN(const bool is_in_use, IsInUse(path));
+  if (is_in_use) return false;
+  SLM_TRY(Remove(path));
+  return true;
+}
+
 Status ModelVfs::MakeDirectory(const std::string& path) {
   SLM_TRY(Call("mkdir", path));
   if (Find(path)) return {};

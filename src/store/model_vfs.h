@@ -61,6 +61,7 @@ class ModelVfs : public Vfs {
   Result<std::unique_ptr<WriteFile>> CreateNew(const std::string& path) override;
   Result<std::unique_ptr<WriteFile>> OpenAppend(const std::string& path) override;
   Result<bool> IsInUse(const std::string& path) override;
+  Result<bool> RemoveUnlessInUse(const std::string& path) override;
   Status MakeDirectory(const std::string& path) override;
   Result<bool> Publish(const std::string& from, const std::string& to) override;
   Status Replace(const std::string& from, const std::string& to) override;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codec/sha256.h"
+#include "codec/sha256_beside.h"
 #include "store/layout.h"
 #include "store/log.h"
 #include "store/vfs.h"
@@ -48,7 +49,7 @@ struct Store::BlobWriter::State {
   Store::Impl* store = nullptr;
   std::unique_ptr<store::WriteFile> file;
   std::string staging_path;  // empty once published
-  Sha256 hash;
+  Sha256Beside hash;         // beside the writes
   uint64_t n_bytes = 0;
   bool failed = false;
 };
@@ -150,12 +151,12 @@ Store::BlobWriter::~BlobWriter() {
 Status Store::BlobWriter::Append(ByteSpan bytes) {
   if (state_->failed)
     return Fail(MakeError(ErrorCode::kIo, "an earlier write failed").In(state_->staging_path));
+  state_->hash.Update(bytes);
   const Status written = store::WriteAll(*state_->file, bytes);
   if (!written.has_value()) {
     state_->failed = true;
     return written;
   }
-  state_->hash.Update(bytes);
   state_->n_bytes += bytes.size();
   return {};
 }
@@ -369,8 +370,9 @@ Status Store::AppendLog(std::string_view kind, std::span<const Hash256> nodes) {
     return Fail(ErrorCode::kSchemaValue, "a record needs a kind of its own");
   SLM_TRY(impl_->CheckReferences(nodes));
   const std::vector<Hash256> named = impl_->WithPendingRoots(nodes);
-  SLM_TRY(impl_->PublishPending());
+  // Before the nodes are staged: fsck removes what nobody holds in staging under the same lock.
   SLM_ASSIGN(const auto lock, impl_->vfs.Lock(impl_->layout.Lock()));
+  SLM_TRY(impl_->PublishPending());
   SLM_TRY(impl_->Refresh());
   SLM_TRY(store::RecoverTail(impl_->vfs, impl_->layout, &impl_->publisher, &impl_->log));
   SLM_TRY(store::AppendRecord(impl_->vfs, impl_->layout, &impl_->publisher, &impl_->log, kind, named));

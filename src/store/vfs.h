@@ -65,6 +65,9 @@ class Vfs {
   [[nodiscard]] virtual Result<std::unique_ptr<WriteFile>> OpenAppend(const std::string& path) = 0;
   // True if a live process holds a file that CreateNew gave it.
   [[nodiscard]] virtual Result<bool> IsInUse(const std::string& path) = 0;
+  // Removes the file, unless a live process holds it as above; false then. Nobody can come to hold it
+  // between.
+  [[nodiscard]] virtual Result<bool> RemoveUnlessInUse(const std::string& path) = 0;
   // No error if the directory is there already.
   [[nodiscard]] virtual Status MakeDirectory(const std::string& path) = 0;
   // Renames; false if `to` exists, which is never replaced.

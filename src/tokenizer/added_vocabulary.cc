@@ -106,7 +106,7 @@ const AddedToken* AddedVocabulary::FindId(uint32_t id) const {
 
 Result<std::vector<AddedVocabulary::Found>> AddedVocabulary::FindIn(std::string_view text,
                                                                     const Matcher& matcher,
-                                                                    bool special_as_text) const {
+                                                                    Unmatched unmatched) const {
   std::vector<Found> out;
   size_t done = 0;  // end of the last match, what it stripped included
   for (auto match = matcher.Find(text, 0); match; match = matcher.Find(text, match->end)) {
@@ -114,7 +114,9 @@ Result<std::vector<AddedVocabulary::Found>> AddedVocabulary::FindIn(std::string_
     size_t begin = match->begin;
     size_t end = match->end;
     // A match that does not count is skipped whole: shorter tokens inside it are not tried.
-    if (special_as_text && IsSpecialText(token.content)) continue;
+    if (unmatched != Unmatched::kNone && IsSpecialText(token.content)) continue;
+    if (unmatched == Unmatched::kMarkers && SkipSpaceForwards(token.content, 0) < token.content.size())
+      continue;
     if (token.single_word && (EndsWithWord(text, begin) || StartsWithWord(text, end))) continue;
     if (token.lstrip) begin = std::max(SkipSpaceBackwards(text, begin), done);
     if (token.rstrip) end = SkipSpaceForwards(text, end);
@@ -133,7 +135,7 @@ Result<std::vector<AddedVocabulary::Found>> AddedVocabulary::FindIn(std::string_
   return out;
 }
 
-Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, bool special_as_text) const {
+Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, Unmatched unmatched) const {
   const Matcher& matcher = normalized ? normalized_matcher_ : raw_matcher_;
   const std::vector<Piece> before = std::move(pieces->pieces());
   std::vector<Piece> after;
@@ -147,7 +149,7 @@ Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, bool special_
       after.push_back(pieces->Slice(piece, {0, piece.range.end - piece.range.begin}));
       continue;
     }
-    SLM_ASSIGN(const std::vector<Found> found, FindIn(pieces->Text(piece), matcher, special_as_text));
+    SLM_ASSIGN(const std::vector<Found> found, FindIn(pieces->Text(piece), matcher, unmatched));
     for (const Found& part : found) {
       if (part.begin == part.end) continue;
       after.push_back(

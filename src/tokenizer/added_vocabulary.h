@@ -32,6 +32,13 @@ struct AddedToken {
   std::string pattern;  // what is searched for: content, or its normalized form
 };
 
+// Which added tokens a text may not form.
+enum class Unmatched : uint8_t {
+  kNone,
+  kSpecial,  // those with the flag `special`, as the reference's encode_special_tokens
+  kMarkers,  // all but those of white space, which stand for nothing else
+};
+
 class AddedVocabulary {
  public:
   // A token whose text is there already replaces it. `normalizer` may be null.
@@ -50,7 +57,7 @@ class AddedVocabulary {
   // Cuts every text piece at the tokens that are (not) normalized. TOK-SCHEMA where a token that
   // takes white space to its left stands inside what the one before took to its right: the
   // reference panics.
-  [[nodiscard]] Status Cut(PreTokenized* pieces, bool normalized, bool special_as_text) const;
+  [[nodiscard]] Status Cut(PreTokenized* pieces, bool normalized, Unmatched unmatched) const;
 
  private:
   struct Found {
@@ -59,7 +66,7 @@ class AddedVocabulary {
     uint32_t added;  // or kNoToken
   };
   [[nodiscard]] Result<std::vector<Found>> FindIn(std::string_view text, const Matcher& matcher,
-                                                  bool special_as_text) const;
+                                                  Unmatched unmatched) const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::string, uint32_t> by_content_;

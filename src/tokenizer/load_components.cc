@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/utf8.h"
 #include "tokenizer/compiled.h"
 #include "tokenizer/schema.h"
 
@@ -511,9 +510,9 @@ Result<std::string> TypeName(json::Value value, std::string_view family,
     if (!type->is_string())
       return Fail(ErrorAt(ErrorCode::kTokSchema, *type, ShortPath(*type) + " must be a string"));
     if (std::find(known.begin(), known.end(), type->string()) == known.end()) {
-      return Fail(ErrorAt(ErrorCode::kTokUnknownType, *type,
-                          ShortPath(*type) + ": unknown " + std::string(family) + " '" +
-                              EscapeForDisplay(type->string()) + "'"));
+      return Fail(ErrorAt(
+          ErrorCode::kTokUnknownType, *type,
+          ShortPath(*type) + ": unknown " + std::string(family) + " '" + std::string(type->string()) + "'"));
     }
     return std::string(type->string());
   }

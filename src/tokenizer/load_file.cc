@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/compiled.h"
 #include "tokenizer/schema.h"
@@ -102,12 +101,12 @@ Status LoadAddedTokens(json::Value list, const LoadOptions& options, Compiled* o
     const auto known = vocabulary.Find(token.content);
     if (earlier != nullptr && !options.lenient) {
       return Fail(ErrorAt(ErrorCode::kTokAddedDup, item,
-                          ShortPath(item) + ": '" + EscapeForDisplay(token.content) + "' stands twice"));
+                          ShortPath(item) + ": '" + std::string(token.content) + "' stands twice"));
     }
     token.id = earlier != nullptr ? earlier->id : known ? *known : next_id++;
     if (token.id != file_id && !options.lenient) {
       return Fail(ErrorAt(ErrorCode::kTokAddedId, *item.Find("id"),
-                          ShortPath(item) + ": '" + EscapeForDisplay(token.content) + "' has id " +
+                          ShortPath(item) + ": '" + std::string(token.content) + "' has id " +
                               std::to_string(file_id) + " here, and " + std::to_string(token.id) +
                               " as the library numbers it"));
     }

@@ -3,7 +3,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/utf8.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/compiled.h"
 #include "tokenizer/schema.h"
@@ -15,8 +14,8 @@ namespace {
 
 std::string Show(std::string_view token) {
   constexpr size_t kMax = 60;
-  if (token.size() <= kMax) return "'" + EscapeForDisplay(token) + "'";
-  return "'" + EscapeForDisplay(token.substr(0, kMax)) + "...' (" + std::to_string(token.size()) + " bytes)";
+  if (token.size() <= kMax) return "'" + std::string(token) + "'";
+  return "'" + std::string(token.substr(0, kMax)) + "...' (" + std::to_string(token.size()) + " bytes)";
 }
 
 std::unexpected<Error> VocabError(ErrorCode code, uint64_t offset, std::string message) {
@@ -296,7 +295,7 @@ Result<std::unique_ptr<Model>> LoadModel(json::Value value, json::Writer* profil
     made = LoadWordLevel(value, profile);
   } else {
     return Fail(ErrorAt(ErrorCode::kTokUnknownType, *type,
-                        ShortPath(*type) + ": unknown model '" + EscapeForDisplay(name) + "'"));
+                        ShortPath(*type) + ": unknown model '" + std::string(name) + "'"));
   }
   if (made) profile->EndObject();
   return made;

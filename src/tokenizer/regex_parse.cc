@@ -759,8 +759,7 @@ class RegexParser {
       if (const auto ranges = unicode::PropertyRangesV16(name)) set = RangeSet::FromPairs(*ranges);
     }
     if (!set)
-      return Wrong(begin,
-                   "\\p{" + EscapeForDisplay(name) + "}: an unknown property, or one outside the subset");
+      return Wrong(begin, "\\p{" + std::string(name) + "}: an unknown property, or one outside the subset");
     at_ = end + 1;
     return std::optional(negated ? set->Inverted() : *std::move(set));
   }

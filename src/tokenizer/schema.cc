@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/utf8.h"
 #include "tokenizer/aligned_text.h"
 #include "tokenizer/compiled.h"
 
@@ -19,7 +18,7 @@ std::unexpected<Error> WrongKind(json::Value value, std::string_view wanted) {
 std::string ShortPath(json::Value value) {
   constexpr size_t kMax = 160;
   const std::string path = value.Path();
-  return path.size() <= kMax ? path : EscapeForDisplay(std::string_view(path).substr(0, kMax)) + "...";
+  return path.size() <= kMax ? path : std::string(std::string_view(path).substr(0, kMax)) + "...";
 }
 
 Error ErrorAt(ErrorCode code, json::Value value, std::string message) {

@@ -196,8 +196,8 @@ Result<std::shared_ptr<const Table>> MakeTable(const SentencePieces& source) {
   for (uint32_t id = 0; id < source.pieces.size(); ++id) {
     const auto& piece = source.pieces[id];
     if (!out->vocabulary.Add(piece.text, id)) {
-      return Fail(MakeError(ErrorCode::kTokIdDup, "SentencePiece model: the piece '" +
-                                                      EscapeForDisplay(piece.text) + "' stands twice")
+      return Fail(MakeError(ErrorCode::kTokIdDup,
+                            "SentencePiece model: the piece '" + std::string(piece.text) + "' stands twice")
                       .Field("pieces[" + std::to_string(id) + "]"));
     }
     out->scores.push_back(piece.score);

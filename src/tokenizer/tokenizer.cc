@@ -112,10 +112,13 @@ void TraceCuts(const PreTokenized& pieces, const AddedVocabulary& added, bool af
 
 Status CutIntoPieces(const Compiled& compiled, const EncodeOptions& options, PreTokenized* pieces,
                      Trace* trace) {
-  SLM_TRY(compiled.added.Cut(pieces, false, options.special_tokens_as_text));
+  const Unmatched unmatched = options.markers_as_text          ? Unmatched::kMarkers
+                              : options.special_tokens_as_text ? Unmatched::kSpecial
+                                                               : Unmatched::kNone;
+  SLM_TRY(compiled.added.Cut(pieces, false, unmatched));
   TraceCuts(*pieces, compiled.added, false, trace);
   SLM_TRY(NormalizePieces(compiled.normalizer.get(), pieces, trace));
-  SLM_TRY(compiled.added.Cut(pieces, true, options.special_tokens_as_text));
+  SLM_TRY(compiled.added.Cut(pieces, true, unmatched));
   TraceCuts(*pieces, compiled.added, true, trace);
   if (compiled.pre_tokenizer != nullptr) SLM_TRY(compiled.pre_tokenizer->Run(pieces));
   if (trace != nullptr) {

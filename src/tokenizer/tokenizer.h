@@ -36,7 +36,10 @@ struct LoadOptions {
 struct EncodeOptions {
   bool add_special_tokens = true;
   bool special_tokens_as_text = false;  // special tokens are not looked for in the text (TPL-04)
-  bool truncation = true;               // as the file declares
+  // No added token is looked for but those of white space alone: publishers flag few of their markers
+  // special.
+  bool markers_as_text = false;
+  bool truncation = true;  // as the file declares
   bool padding = true;
   bool token_texts = false;  // fill Encoding::tokens
 };

@@ -449,6 +449,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=400)
+    parser.add_argument("--each", type=int, default=0, help="how often each construct must have been drawn")
     parser.add_argument("--show", type=int, default=12)
     parser.add_argument("--dump", type=pathlib.Path)
     args = parser.parse_args()
@@ -482,11 +483,15 @@ def main() -> int:
                     print(json.dumps(template), "\n   reference:", json.dumps(expected)[:300], "\n   slm:      ",
                           json.dumps(answer.get("text", answer.get("error", {}).get("message")))[:300])
     print(dict(totals), "seeds", args.seed, "to", seed - 1)
-    few = {name: n for name, n in constructs.items() if n < 1000}
-    print(len(constructs), "constructs;", "fewer than 1,000 times:", few if len(few) < 20 else len(few))
+    few = {name: n for name, n in constructs.items() if n < args.each}
+    rarest, least = min(constructs.items(), key=lambda item: item[1])
+    print(f"figures: {sum(totals.values())} programs, {totals['same']} same, {totals['refused by name']} refused by name, "
+          f"{totals['DIFFERENT']} different; {len(constructs)} constructs, the rarest ({rarest}) {least} times")
+    if few:
+        print(f"fewer than {args.each} times:", few)
     if args.dump:
         args.dump.write_text("".join(json.dumps(row) + "\n" for row in found))
-    return 1 if totals["DIFFERENT"] or not totals["same"] else 0
+    return 1 if totals["DIFFERENT"] or not totals["same"] or few else 0
 
 
 if __name__ == "__main__":

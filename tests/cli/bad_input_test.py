@@ -196,7 +196,7 @@ def other_template_ir(artifact: bytes) -> tuple[bytes, int | None, str | None]:
     assert len(data) <= 1 << 20  # one chunk
     blob = next(b for b in p0cbor.decode(manifest)["blobs"] if b["kind"] == "template-ir")
     begin, end = blob["offset"], blob["offset"] + blob["size"]
-    changed = data[begin:end].replace(b"slm.template-ir.v2", b"slm.template-ir.v9")
+    changed = data[begin:end].replace(b"slm.template-ir.v3", b"slm.template-ir.v9")
     assert changed != data[begin:end] and manifest.count(blob["sha256"]) == 1
     data = data[:begin] + changed + data[end:]
     manifest = manifest.replace(blob["sha256"], hashlib.sha256(changed).digest())
@@ -282,10 +282,14 @@ class Rows(unittest.TestCase):
         for key, limit in (("atol", 1e-12), ("rtol", 0)):
             logits[key] = limit
             logits[f"{key}_basis"] = {"permitted": limit, "oracle_variation": 0, "observed": 0, "factor": 0}
+        mutate = ("mutate", ROOT / "models" / "slm-demo", "--cases", vectors / "cases.jsonl", "--policy",
+                  self.work / "policy.json", "--evidence", vectors / "reference.golden", "--only", "noop-artifact")
+        # Under the name and version of the one that ships it is no policy at all (TOL-03).
         (self.work / "policy.json").write_text(json.dumps(policy))
-        self.refused(1, "CLAIM-FAILED", "mutate", ROOT / "models" / "slm-demo", "--cases", vectors / "cases.jsonl",
-                     "--policy", self.work / "policy.json", "--evidence", vectors / "reference.golden", "--only",
-                     "noop-artifact")
+        self.refused(3, "GRAPH-POLICY", *mutate)
+        policy["name"] = "no-room"
+        (self.work / "policy.json").write_text(json.dumps(policy))
+        self.refused(1, "CLAIM-FAILED", *mutate)
 
 
 def main() -> None:

@@ -625,7 +625,7 @@ class Running(Case):
 
 
 class Sampling(Case):
-    """SMP-01 to SMP-04 through the command line; expectations from independent/sampler.py."""
+    """SMP-01, SMP-02, SMP-03, SMP-04 through the command line; expectations from independent/sampler.py."""
 
     def first_token(self, seed: int, **options: object) -> dict:
         record = {"id": seed, "text": "a", "max_new_tokens": 1, "logits": "last", "trace": True,
@@ -655,6 +655,18 @@ class Sampling(Case):
         self.assertEqual(self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]["tokens"], first["tokens"])
         seeds = {tuple(self.first_token(seed, temperature=50)["tokens"]) for seed in range(12)}
         self.assertGreater(len(seeds), 3)
+
+    def test_a_record_without_a_limit_has_that_of_the_command(self) -> None:
+        record = {"id": 1, "ids": [0], "stop_at_eos": False}
+        answer = self.batch("run", self.artifact, lines=json.dumps(record).encode())[0]
+        self.assertEqual(answer["tokens"], self.json("run", self.artifact, "--ids", "0", "--ignore-eos")["tokens"])
+        self.assertTrue(answer["tokens"])
+
+    def test_a_clock_is_a_time_even_where_the_template_asks_for_none(self) -> None:
+        records = [{"id": i, "template": "x", "context": {"messages": []}, "clock": clock}
+                   for i, clock in enumerate(("nope", "2026-02-30", "2026-11-30T12:00:00"))]
+        answers = self.batch("render", self.artifact, lines="\n".join(map(json.dumps, records)).encode())
+        self.assertEqual([a.get("error", {}).get("code") for a in answers], ["TPL-INPUT", "TPL-INPUT", None])
 
     def test_stop_strings(self) -> None:
         """Across tokens and inside them; raw ids are kept, the visible text ends before the match."""

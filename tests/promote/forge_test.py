@@ -1,4 +1,5 @@
-"""Forged receipts, every hash above the forgery made again: `slm verify` catches each (ID-07, LVL-01, TOL-03, ORA-02, TOOL-03).
+"""Forged receipts, every hash above the forgery made again: `slm verify` catches each (ID-07, LVL-01, LVL-05, TOL-03, ORA-02, ACQ-08,
+ACQ-12).
 
     forge_test.py --slm SLM --source DIR
 
@@ -9,6 +10,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -146,6 +148,10 @@ class Forger:
             node["map"]["blob"], node["map"]["envelope_sha256"] = self.golden(node["map"]["blob"], change)
         self.edit(role, into, index)
 
+    def repoint(self, node: dict[str, Any]) -> None:
+        """The node's children after what was replaced so far."""
+        node["children"] = [self.moved.get(digest, digest) for digest in node["children"]]
+
     def finish(self) -> bytes:
         """Every parent of what was replaced, up to the receipt."""
         def rebuilt(digest: bytes) -> bytes:
@@ -236,6 +242,25 @@ def attacks() -> dict[str, tuple[Callable[[Forger], None], str]]:
     def no_license(forger: Forger) -> None:
         drop_edge(forger.promotion, "license-decision")
 
+    def other_license(forger: Forger) -> None:
+        forger.edit("license-decision", lambda node: node["map"].update(spdx="MIT", settled_by="lists"))
+
+        def acquisition(node: dict[str, Any]) -> None:
+            node["map"].update(spdx="MIT")
+            forger.repoint(node)
+        forger.edit("acquisition", acquisition)
+
+    def change(role: str, **values: Any) -> Callable[[Forger], None]:
+        return lambda forger: forger.edit(role, lambda node: node["map"].update(values))
+
+    def all_but_embedding(envelope: dict[str, Any], _: list[bytes]) -> None:
+        for case in envelope["cases"]:
+            case["observations"] = [item for item in case["observations"] if item["name"] in ("embed", "logits")]
+
+    def no_operators(forger: Forger) -> None:
+        for index in range(3):
+            forger.container("oracle-run", all_but_embedding, index)
+
     return {
         "a failing array under passing verdicts": (verdict, "VERDICT-DIFFERS"),
         "a level dropped": (dropped_level, "VERDICT-DIFFERS"),
@@ -247,7 +272,147 @@ def attacks() -> dict[str, tuple[Callable[[Forger], None], str]]:
         "observations of fewer cases": (lambda f: f.container("observation", fewer_cases), "GRAPH-SCHEMA"),
         "no comparison": (no_comparison, "GRAPH-MISSING-CHILD"),
         "no license decision": (no_license, "GRAPH-MISSING-CHILD"),
+        "another license": (other_license, "GRAPH-SCHEMA"),
+        "another source's name": (change("acquisition", name="a/b", revision="0" * 40), "GRAPH-SCHEMA"),
+        "flags left out": (change("acquisition", flags=["forged"]), "GRAPH-SCHEMA"),
+        "a name that writes lines": (change("acquisition", name="x\n  L7  holds\x1b[2J"), "USAGE"),
+        "another family profile": (change("family-profile", sha256=bytes(32)), "GRAPH-SCHEMA"),
+        "another version of the profile": (change("family-profile", version=7), "GRAPH-SCHEMA"),
+        "another pinned source": (change("family-profile", pinned_source="transformers 4.0.0"), "GRAPH-SCHEMA"),
+        "another reviewer of the profile": (change("family-profile", reviewer="me"), "GRAPH-SCHEMA"),
+        "evidence without operators": (no_operators, "VERDICT-DIFFERS"),
     }
+
+
+def claim(result: dict[str, Any], name: str) -> str:
+    return next((c["state"] for c in result["claims"] if c["claim"] == name), "absent")
+
+
+def is_open(result: dict[str, Any]) -> bool:
+    return any(item["what"].startswith("that the named executable made") for item in result["open_items"])
+
+
+def build_nodes(call: Callable[..., tuple[int, dict[str, Any]]], store: pathlib.Path, receipt: bytes) -> None:
+    """What the receipt says of its executable: only that very executable can contradict it (BKD-03, LVL-05)."""
+    status, result = call(store, "verify", receipt.hex(), "--rerun")
+    if status != 0 or claim(result, "rerun build") != "holds" or is_open(result):
+        raise SystemExit(f"FAILED: the honest rerun: {json.dumps(result)[-1500:]}")
+    values = {"compiler": "gcc 1", "flags": "-Ofast", "version": "9", "source_tree_sha256": bytes(32)}
+    for key, value in [*values.items(), ("executable_sha256", bytes(32))]:
+        forger = Forger(Store(store), receipt)
+        forger.edit("runtime-build", lambda node, key=key, value=value: node["map"].update({key: value}))
+        forged = forger.finish().hex()
+        _, alone = call(store, "verify", forged)
+        status, result = call(store, "verify", forged, "--rerun")
+        state = claim(result, "rerun build")
+        expected = (0, "not claimed", True) if key == "executable_sha256" else (1, "fails", False)
+        if not is_open(alone) or (status, state, is_open(result)) != expected:
+            raise SystemExit(f"FAILED: runtime-build {key}: exit {status}, {state}")
+        print(f"runtime-build {key}: {state}")
+    forger = Forger(Store(store), receipt)
+    forger.edit("tokenizer", lambda node: node["map"].update(reference="x"))
+    forged = forger.finish().hex()
+    _, result = call(store, "verify", forged)
+    status, again = call(store, "verify", forged, "--rerun")
+    if claim(result, "tokenizer") != "not claimed" or status != 1 or claim(again, "rerun convert nodes") != "fails":
+        raise SystemExit("FAILED: another reference of the tokenizer")
+
+
+def decisions(call: Callable[..., tuple[int, dict[str, Any]]], scratch: pathlib.Path, source: pathlib.Path) -> None:
+    """A license and a conflict that a person settled: no part of either can be forged or left out (ACQ-08, ACQ-12, LVL-03)."""
+    model = scratch / "model"
+    shutil.copytree(source, model)
+    (model / "LICENSE").unlink()
+    (model / "README.md").write_text("---\nlicense: other\n---\n")
+    config = json.loads((model / "config.json").read_text())
+    config["eos_token_id"] = 1
+    (model / "config.json").write_text(json.dumps(config))
+    store, statements = scratch / "decided", []
+    for kind, choice, option in (("accept-conflict", "config.json#$.eos_token_id", "--accept-conflict"),
+                                 ("license", "LicenseRef-NC", "--decision")):
+        _, refused = call(store, "acquire", str(model), "--name", "m", "--revision", "1", *statements)
+        message = refused["error"]["message"]
+        found = re.search(r"Conflict ([0-9a-f]{64})" if kind == "accept-conflict" else r"holds ([0-9a-f]{64})", message)
+        if not found:
+            raise SystemExit(f"FAILED: no {kind} is asked for: {message}")
+        path = scratch / f"{kind}.json"
+        path.write_text(json.dumps({"schema": "slm.decision.v1", "kind": kind, "reviewer": "A. Reviewer", "reason": "r",
+                                    "applies_to": [found[1]], "choice": choice}))
+        statements += [option, str(path)]
+    status, promoted = call(store, "promote", str(model), "--cases", str(ROOT / "vectors/slm-demo/cases.jsonl"), "--policy",
+                            str(ROOT / "profiles/tolerance/slm-demo.exact-v1-f32.json"), *statements)
+    if status != 0:
+        raise SystemExit(f"FAILED: the decided promotion: {json.dumps(promoted)[:1500]}")
+    receipt = bytes.fromhex(promoted["receipt"])
+    status, honest = call(store, "verify", receipt.hex(), "--rerun")
+    if status != 0:
+        raise SystemExit(f"FAILED: the decided receipt does not hold: {json.dumps(honest)[:3000]}")
+
+    def of_kind(forger: Forger, kind: str) -> int:
+        nodes = [forger.store.node(c) for r, c in zip(forger.promotion["map"]["edges"], forger.promotion["children"]) if r == "decision"]
+        return next(i for i, node in enumerate(nodes) if node["map"]["kind"] == kind)
+
+    def decision(of: str, **values: Any) -> Callable[[Forger], None]:
+        return lambda forger: forger.edit("decision", lambda node: node["map"].update(values), of_kind(forger, of))
+
+    def statement(kind: str, text: bytes) -> Callable[[Forger], None]:
+        def attack(forger: Forger) -> None:
+            decision(kind, statement=forger.store.write("blob", text))(forger)
+        return attack
+
+    def no_conflict(forger: Forger) -> None:
+        index = of_kind(forger, "accept-conflict")
+        gone = [child(forger.promotion, "conflict"), child(forger.promotion, "decision", index)]
+
+        def without(node: dict[str, Any]) -> None:
+            for digest in gone:
+                i = node["children"].index(digest)
+                del node["map"]["edges"][i], node["children"][i]
+
+        def acquisition(node: dict[str, Any]) -> None:
+            without(node)
+            node["map"]["choices"] = []
+        forger.edit("acquisition", acquisition)
+        without(forger.promotion)
+
+    def other_license(forger: Forger) -> None:
+        gone = child(forger.promotion, "decision", of_kind(forger, "license"))
+
+        def without(node: dict[str, Any]) -> None:
+            i = node["children"].index(gone)
+            del node["map"]["edges"][i], node["children"][i]
+
+        def license_node(node: dict[str, Any]) -> None:
+            node["map"].update(spdx="MIT", redistribution="allowed", settled_by="lists")
+            without(node)
+        forger.edit("license-decision", license_node)
+
+        def acquisition(node: dict[str, Any]) -> None:
+            node["map"].update(spdx="MIT", redistribution="allowed")
+            without(node)
+            forger.repoint(node)
+        forger.edit("acquisition", acquisition)
+        without(forger.promotion)
+
+    forgeries: dict[str, Callable[[Forger], None]] = {
+        "a conflict and its decision left out": no_conflict,
+        "a license without its decision": other_license,
+        "another reviewer": decision("accept-conflict", reviewer="B. Reviewer"),
+        "another choice": decision("accept-conflict", choice="generation_config.json#$.eos_token_id"),
+        "another kind": decision("accept-conflict", kind="license"),
+        "another license chosen": decision("license", choice="MIT"),
+        "a statement that is none": statement("accept-conflict", b"hello"),
+        "an empty statement": statement("license", b"{}"),
+    }
+    for name, attack in forgeries.items():
+        forger = Forger(Store(store), receipt)
+        attack(forger)
+        forged = forger.finish()
+        status, result = call(store, "verify", forged.hex())
+        failed = [c["claim"] for c in result["claims"] if c["state"] == "fails"]
+        print(f"{name}: exit {status}, {failed}")
+        if forged == receipt or status != 1 or not {"license", "conflicts", "source"} & set(failed):
+            raise SystemExit(f"FAILED: {name} was not caught")
 
 
 def main() -> int:
@@ -295,6 +460,8 @@ def main() -> int:
         if status != 1 or "RERUN-DIFFERS" not in {problem["code"] for problem in result["problems"]}:
             raise SystemExit(f"FAILED: observations that were never made: {json.dumps(result)[-1500:]}")
         print("observations that were never made: RERUN-DIFFERS")
+        build_nodes(call, forged_store, receipt)
+        decisions(call, pathlib.Path(scratch), pathlib.Path(args.source))
     return 0
 
 
