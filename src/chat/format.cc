@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/utf8.h"
-#include "chat/escape.h"
+#include "chat/python_escape.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "base/utf8.h"
-#include "chat/escape.h"
 #include "chat/number.h"
+#include "chat/python_escape.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {

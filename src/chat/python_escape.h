@@ -1,6 +1,6 @@
 // The escapes with which Python writes characters: \xhh, \uhhhh, \Uhhhhhhhh.
-#ifndef SLM_CHAT_ESCAPE_H_
-#define SLM_CHAT_ESCAPE_H_
+#ifndef SLM_CHAT_PYTHON_ESCAPE_H_
+#define SLM_CHAT_PYTHON_ESCAPE_H_
 
 #include <string>
 
@@ -16,4 +16,4 @@ namespace slm::chat {
 
 }  // namespace slm::chat
 
-#endif  // SLM_CHAT_ESCAPE_H_
+#endif  // SLM_CHAT_PYTHON_ESCAPE_H_
