@@ -42,14 +42,15 @@ def main() -> None:
     parser.add_argument("--slm", required=True, help="the native command")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 2))
     args = parser.parse_args()
-    build_web.build_module(args.jobs)
+    build_web.build_modules(args.jobs)
     build_web.install_packages()
     shutil.rmtree(PAGE, ignore_errors=True)
     modules = build_web.WEB / "node_modules"
     build_web.run("node", str(modules / "typescript" / "bin" / "tsc"), "-p", "app/tsconfig.json", cwd=build_web.WEB)
     build_web.run("node", str(modules / "vite" / "bin" / "vite.js"), "build", "--config", "app/vite.config.ts", "--logLevel", "warn",
                   cwd=build_web.WEB)
-    shutil.copyfile(build_web.MODULE, PAGE / "slm.wasm")
+    for module in build_web.MODULES:
+        shutil.copyfile(module, PAGE / module.name)
     add_model(str(pathlib.Path(args.slm).resolve()))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the module and the TypeScript package: build/wasm/src/capi/slm.wasm, web/dist, and web/build for the tests.
+"""Builds the modules and the TypeScript package: build/wasm/src/capi/*.wasm, web/dist, and web/build for the tests.
 
     build_web.py [--tests] [--jobs N]
 """
@@ -13,14 +13,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
 BUILD = ROOT / "build" / "wasm"
-MODULE = BUILD / "src" / "capi" / "slm.wasm"
+MODULES = [BUILD / "src" / "capi" / name for name in ("slm.wasm", "slm-evidence.wasm")]
 
 
 def run(*command: str, cwd: pathlib.Path = ROOT) -> None:
     subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, check=True)
 
 
-def build_module(jobs: str) -> None:
+def build_modules(jobs: str) -> None:
     if not (BUILD / "build.ninja").exists():
         run("cmake", "--preset", "wasm")
     run("cmake", "--build", str(BUILD), "-j", jobs, "--target", "slm_module_info")
@@ -39,7 +39,8 @@ def install_packages() -> None:
 def compile_to(project: str, out: pathlib.Path, module_folder: pathlib.Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     run("node", str(WEB / "node_modules" / "typescript" / "bin" / "tsc"), "-p", project, cwd=WEB)
-    shutil.copy(MODULE, module_folder / "slm.wasm")
+    for module in MODULES:
+        shutil.copyfile(module, module_folder / module.name)
 
 
 def main() -> int:
@@ -47,7 +48,7 @@ def main() -> int:
     parser.add_argument("--tests", action="store_true", help="the tests too")
     parser.add_argument("--jobs", default=str(os.cpu_count() or 2))
     args = parser.parse_args()
-    build_module(args.jobs)
+    build_modules(args.jobs)
     install_packages()
     compile_to("tsconfig.json", WEB / "dist", WEB / "dist")
     if args.tests:

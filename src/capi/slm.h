@@ -10,6 +10,9 @@
  * keep what they stand on alive; the order of freeing does not matter. Text is bytes with a size, U+0000 is
  * ordinary text, nothing is terminated by it.
  *
+ * The WebAssembly build is two modules over this header: slm.wasm has everything but the last section,
+ * "evidence"; slm-evidence.wasm has that section and what stands before "opening an artifact".
+ *
  * A context and everything made with it is used by one thread at a time. Texts and buffers that are given to
  * a call need to live during the call only.
  */
@@ -54,10 +57,6 @@ const uint64_t* slm_memory_fault(void);
 
 /* SHA-256 of `size` bytes, 32 bytes at `out`. */
 void slm_sha256(const uint8_t* data, size_t size, uint8_t* out);
-
-/* {"abi","backend":{"name","kernel","profile","threads","id"}}: `name`, in UTF-8, is what the caller calls
- * this backend, e.g. "wasm-scalar@chromium"; `id` is the id of the backend-profile node that these make. */
-int32_t slm_identity(slm_context* context, const uint8_t* name, size_t name_size);
 
 /* ---- opening an artifact ----------------------------------------------------------------------------
  * From the first 192 bytes to a model, without a byte that was not hashed:
@@ -129,6 +128,10 @@ int32_t slm_run_finish(slm_context* context, slm_run* run);
 void slm_run_free(slm_context* context, slm_run* run);
 
 /* ---- observing -------------------------------------------------------------------------------------- */
+
+/* {"abi","backend":{"name","kernel","profile","threads","id"}}: `name`, in UTF-8, is what the caller calls
+ * this backend, e.g. "wasm-scalar@chromium"; `id` is the id of the backend-profile node that these make. */
+int32_t slm_identity(slm_context* context, const uint8_t* name, size_t name_size);
 
 /* Runs a cases file (docs/spec/cases.md). Answer: the golden container's bytes, those of `slm observe`.
  * `options`: {"backend": name, "taps": "all" or [names], "top_k", "prefill_chunk", "progress": bool}, all but

@@ -8,10 +8,13 @@ import { SlmModule } from './module.js';
 import type { EngineFacts, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker } from './protocol.js';
 import { openSource } from './source.js';
 
+/** `slm` runs models; `slm-evidence` compares, promotes and verifies, and is read only for that. */
+export type ModuleName = 'slm' | 'slm-evidence';
+
 /** What differs between a browser's worker and Node's. */
 export interface Platform {
-  /** The bytes of slm.wasm. */
-  readModule(): Promise<Uint8Array>;
+  /** The bytes of a module: slm.wasm, or slm-evidence.wasm. */
+  readModule(name: ModuleName): Promise<Uint8Array>;
   /** Root of the private file system, or why there is none. */
   storage(): Promise<FileSystemDirectoryHandle | string>;
   engine(): EngineFacts;
@@ -31,7 +34,7 @@ const PREFILL_STEP = 16; // positions between two looks at the messages that cam
 export class Engine {
   private loaded: Loaded | undefined;
   private kept: Promise<{ module: SlmModule; objects: number }> | undefined;
-  private fetched: Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> | undefined;
+  private readonly fetched = new Map<ModuleName, Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }>>();
   private queue: Promise<unknown> = Promise.resolve();
   private readonly aborts = new Map<number, AbortController>();
   private onLine: (line: string) => void = () => undefined;
@@ -84,23 +87,26 @@ export class Engine {
   }
 
   // Fetched and compiled once; what failed is tried again.
-  private program(): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
+  private program(name: ModuleName): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
     if (typeof WebAssembly === 'undefined') {
       throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
     }
-    this.fetched ??= this.platform
-      .readModule()
+    const known = this.fetched.get(name);
+    if (known !== undefined) return known;
+    const fetched = this.platform
+      .readModule(name)
       .then(async (bytes) => ({ bytes, compiled: await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>) }))
       .catch((fault: unknown) => {
-        this.fetched = undefined;
+        this.fetched.delete(name);
         throw fault;
       });
-    return this.fetched;
+    this.fetched.set(name, fetched);
+    return fetched;
   }
 
   // In an instance of its own, so that its memory is given back and no fault reaches the model.
   private async withObjects<T>(work: (module: SlmModule, objects: number) => T): Promise<T> {
-    const module = await SlmModule.instantiate((await this.program()).compiled, () => undefined);
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
     return work(module, module.open('slm_objects_new').handle);
   }
 
@@ -123,7 +129,7 @@ export class Engine {
 
   private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
     if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
-    const { bytes, compiled } = await this.program();
+    const { bytes, compiled } = await this.program('slm');
     const module = await SlmModule.instantiate(compiled, (line) => {
       this.onLine(line);
     });

@@ -10,7 +10,7 @@ const port = parentPort;
 if (port === null) throw new Error('node-worker.js is started as a worker');
 
 const engine = new Engine({
-  readModule: () => readFile(new URL('./slm.wasm', import.meta.url)),
+  readModule: (name) => readFile(new URL(`./${name}.wasm`, import.meta.url)),
   storage: () => Promise.resolve('Node has no private file system'),
   engine: () => ({
     name: 'node',

@@ -1,5 +1,5 @@
 /** What a browser's worker gives the engine; the program's bytes come from whoever starts it. */
-import { Engine } from './engine.js';
+import { Engine, type ModuleName } from './engine.js';
 import { describeBrowser, detectFeatures } from './features.js';
 
 const scope = globalThis as unknown as { postMessage(message: unknown, transfer: ArrayBuffer[]): void };
@@ -16,7 +16,20 @@ async function storage(): Promise<FileSystemDirectoryHandle | string> {
   }
 }
 
-export function browserEngine(readModule: () => Promise<Uint8Array>): Engine {
+/**
+ * Holds a lock while this worker lives and tells the page its name: a worker that is killed says nothing, but its
+ * locks are free then. Without locks (no secure context) only errors are noticed.
+ */
+async function announceLife(): Promise<void> {
+  const name = `slm-worker-${crypto.randomUUID()}`;
+  await navigator.locks.request(name, () => {
+    scope.postMessage({ life: name }, []);
+    return new Promise(() => undefined);
+  });
+}
+
+export function browserEngine(readModule: (name: ModuleName) => Promise<Uint8Array>): Engine {
+  if (navigator.locks !== undefined) void announceLife();
   return new Engine({
     readModule,
     storage,

@@ -1,10 +1,17 @@
 /** Entry of the browser's worker. */
+import type { ModuleName } from './engine.js';
 import { hostError } from './errors.js';
 import { browserEngine } from './platform.js';
 import type { ToWorker } from './protocol.js';
 
-async function readModule(): Promise<Uint8Array> {
-  const url = new URL('./slm.wasm', import.meta.url);
+// Bundlers find the files by this form of words.
+const urls: Record<ModuleName, URL> = {
+  slm: new URL('./slm.wasm', import.meta.url),
+  'slm-evidence': new URL('./slm-evidence.wasm', import.meta.url),
+};
+
+async function readModule(name: ModuleName): Promise<Uint8Array> {
+  const url = urls[name];
   const response = await fetch(url).catch((fault: unknown) => {
     throw hostError('IO', `the program ${url.pathname} cannot be fetched (${String(fault)})`, { retryable: true });
   });

@@ -17,6 +17,14 @@ const STOPS: Record<string, string> = {
   cancelled: 'you stopped it',
 };
 
+function wayOn(fault: unknown): string {
+  const code = fault instanceof SlmError ? fault.code : '';
+  if (code === 'CTX-LENGTH') return 'The conversation no longer fits into this model; start a new chat.';
+  // The module or its worker is gone, and the model with it.
+  if (code === 'INTERNAL' || code === 'MEMORY') return 'Nothing was answered. Press “Change model” and load it again.';
+  return 'Nothing was answered; your message can be sent again.';
+}
+
 export function faultText(fault: unknown): string {
   return fault instanceof SlmError || fault instanceof Error ? plainText(fault.message, 600) : plainText(String(fault), 600);
 }
@@ -162,8 +170,7 @@ export class Chat {
       announce(`Answer: ${plainText(answer.text ?? 'bytes that are no text', 400)}`);
     } catch (fault) {
       said.append(h('p', { class: 'fault', role: 'alert' }, faultText(fault)));
-      const full = fault instanceof SlmError && fault.code === 'CTX-LENGTH';
-      facts.textContent = full ? 'The conversation no longer fits into this model; start a new chat.' : 'Nothing was answered; your message can be sent again.';
+      facts.textContent = wayOn(fault);
       this.input.value = text;
     } finally {
       this.setRunning(false);

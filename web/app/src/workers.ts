@@ -3,34 +3,38 @@ import code from 'virtual:worker-code';
 
 import { portOf } from '../../src/browser-port.js';
 import { type Evidence, evidenceThrough, loadThrough, type LoadModelOptions, type Model, type ModelSource, type Port } from '../../src/client.js';
+import type { ModuleName } from '../../src/engine.js';
 import { fetchFile } from './fetching.js';
 
 const codeUrl = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
 const rules = { createScriptURL: (): string => codeUrl };
 const policy = typeof trustedTypes === 'undefined' ? rules : trustedTypes.createPolicy('slm-worker', rules);
 
-let program: Promise<Uint8Array> | undefined;
+const programs = new Map<ModuleName, Promise<Uint8Array>>();
 
-/** The module's bytes: fetched once, and again where that failed. */
-function readProgram(): Promise<Uint8Array> {
-  program ??= fetchFile('./slm.wasm').catch((fault: unknown) => {
-    program = undefined;
+/** A module's bytes: fetched once, and again where that failed. */
+function readProgram(name: ModuleName): Promise<Uint8Array> {
+  const known = programs.get(name);
+  if (known !== undefined) return known;
+  const fetched = fetchFile(`./${name}.wasm`).catch((fault: unknown) => {
+    programs.delete(name);
     throw fault;
   });
-  return program;
+  programs.set(name, fetched);
+  return fetched;
 }
 
-async function startWorker(): Promise<Port> {
-  const bytes = await readProgram();
-  const worker = new Worker(policy.createScriptURL(''), { name: 'slm' });
+async function startWorker(name: ModuleName): Promise<Port> {
+  const bytes = await readProgram(name);
+  const worker = new Worker(policy.createScriptURL(''), { name });
   worker.postMessage({ program: bytes });
   return portOf(worker);
 }
 
 export async function openModel(source: ModelSource, options: LoadModelOptions): Promise<Model> {
-  return loadThrough(await startWorker(), source, document.baseURI, options);
+  return loadThrough(await startWorker('slm'), source, document.baseURI, options);
 }
 
 export async function startEvidence(): Promise<Evidence> {
-  return evidenceThrough(await startWorker());
+  return evidenceThrough(await startWorker('slm-evidence'));
 }
