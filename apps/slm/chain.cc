@@ -184,12 +184,16 @@ class Chain {
     return {};
   }
 
-  // Before the long work: evidence of another source or suite is refused at once.
+  // Before the long work: evidence of another oracle, source or suite is refused at once.
   Status CheckEvidence() {
     SLM_ASSIGN(const Node acquisition, store_.GetNode(parts_.acquisition));
     SLM_ASSIGN(const evidence::SourceFiles files, evidence::FilesOfAcquisition(source_, acquisition));
+    const evidence::OraclePin pin{.framework = FamilyProfile::Llama().pinned_source(),
+                                  .tokenizer = std::string(tokenizer::kReferenceVersion)};
     for (size_t i = 0; i < containers_.size(); ++i) {
-      auto status = evidence::CheckEvidenceOfSource(files, *containers_[i]);
+      auto status = evidence::CheckEvidenceOfPin(pin, *containers_[i]);
+      if (status.has_value()) status = evidence::CheckSameExporter(*containers_.front(), *containers_[i]);
+      if (status.has_value()) status = evidence::CheckEvidenceOfSource(files, *containers_[i]);
       if (status.has_value())
         status = evidence::CheckEvidenceOfCases(Sha256Of(parts_.cases), *containers_[i]);
       if (!status.has_value()) return Fail(std::move(status).error().In(request_.evidence_paths[i]));

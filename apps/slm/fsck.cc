@@ -7,8 +7,6 @@
 namespace slm::app {
 namespace {
 
-constexpr int kCouldNotCheck = 4;
-
 std::string ReportJson(const FsckReport& report) {
   json::Writer out(true);
   out.BeginObject().Key("clean").Bool(report.problems.empty());
@@ -56,12 +54,11 @@ void RegisterFsck(Command& root, AppContext& context) {
                 .input = "a store of any size",
                 .memory = "about 100 bytes for each object, whatever their sizes",
                 .time = "one read of every file; with --quick of every node",
-                .notes = "Exit status: 0 clean, 1 problems, 4 could not check."});
+                .notes = "Exit status: 0 clean, 1 problems, 3 no store or one of another version."});
   command.Run([options, &context] {
     const auto report = Fsck(context.store, *options);
     if (!report) {
       context.Report(report.error());
-      context.exit_code = kCouldNotCheck;
       return;
     }
     context.Print(context.json ? ReportJson(*report) : ReportText(*report));

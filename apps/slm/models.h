@@ -11,18 +11,27 @@
 
 namespace slm::app {
 
-// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, or a .slm file. Errors
-// name the file.
+// MODEL as it stands on the command line, and the store in which an id is looked up. What is no file and
+// looks like an id is an acquisition of that store.
+struct ModelName {
+  std::string text;
+  std::string store_directory;
+};
+
+// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, a .slm file or an acquisition.
+// Errors name the file.
 [[nodiscard]] Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(
-    const std::string& path, const tokenizer::LoadOptions& options = {});
+    const ModelName& model, const tokenizer::LoadOptions& options = {});
 // The text of that tokenizer.json.
-[[nodiscard]] Result<std::string> ReadTokenizerJson(const std::string& path);
+[[nodiscard]] Result<std::string> ReadTokenizerJson(const ModelName& model);
+// Whether a tokenizer may stand beside the template: not with a .jinja file alone.
+[[nodiscard]] bool MayHoldTokenizer(const ModelName& model);
 
 using records::TemplateModel;
 
-// A directory (chat_template.jinja, or chat_template in tokenizer_config.json), a .jinja file, or a
-// .slm file. TPL-MISSING; TPL-AMBIGUOUS where two differ or several have no default.
-[[nodiscard]] Result<TemplateModel> OpenTemplateModel(const std::string& path);
+// A directory or an acquisition (chat_template.jinja, or chat_template in tokenizer_config.json), a .jinja
+// file, or a .slm file. TPL-MISSING; TPL-AMBIGUOUS where two differ or several have no default.
+[[nodiscard]] Result<TemplateModel> OpenTemplateModel(const ModelName& model);
 
 }  // namespace slm::app
 

@@ -36,11 +36,13 @@ struct RenderArgs {
 };
 
 // The tokenizer beside the template, if there is one.
-Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const RenderArgs& args) {
-  if (!args.tokenizer.empty()) return OpenTokenizer(args.tokenizer);
+Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const AppContext& app,
+                                                                const RenderArgs& args) {
+  if (!args.tokenizer.empty()) return OpenTokenizer({args.tokenizer, app.store});
   std::shared_ptr<const tokenizer::Tokenizer> none;
-  if (!IsDirectory(args.model) && !args.model.ends_with(".slm")) return none;
-  auto opened = OpenTokenizer(args.model);
+  const ModelName model{args.model, app.store};
+  if (!MayHoldTokenizer(model)) return none;
+  auto opened = OpenTokenizer(model);
   if (!opened && (opened.error().code == ErrorCode::kNotFound || opened.error().code == ErrorCode::kIo))
     return none;
   return opened;
@@ -53,10 +55,11 @@ struct Explanation {
   std::optional<prompt::TokenOwners> owners;
 };
 
-Result<Explanation> ExplainRendering(const RenderArgs& args, const TemplateModel& model,
-                                     const chat::Template& compiled, const chat::Rendered& rendered) {
+Result<Explanation> ExplainRendering(const AppContext& app, const RenderArgs& args,
+                                     const TemplateModel& model, const chat::Template& compiled,
+                                     const chat::Rendered& rendered) {
   Explanation explanation{chat::Analyze(compiled), {}, {}};
-  SLM_ASSIGN(const auto tokenizer, TokenizerOf(args));
+  SLM_ASSIGN(const auto tokenizer, TokenizerOf(app, args));
   if (tokenizer == nullptr) return explanation;
   SLM_ASSIGN(explanation.data, prompt::EncodeAsData(*tokenizer, rendered));
   explanation.owners = prompt::OwnersOf(*tokenizer, rendered, model.special_tokens);
@@ -159,7 +162,7 @@ records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const T
   }
   std::optional<Explanation> explanation;
   if (args.explain) {
-    auto explained = ExplainRendering(args, model, *compiled, *rendered);
+    auto explained = ExplainRendering(app, args, model, *compiled, *rendered);
     if (!explained) return std::unexpected(records::Fault{explained.error(), {}});
     explanation = *std::move(explained);
   }
@@ -182,7 +185,7 @@ records::RecordStatus CheckInjection(AppContext& app, const RenderArgs& args, co
   if (!compiled)
     return std::unexpected(
         records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
-  const auto tokenizer = TokenizerOf(args);
+  const auto tokenizer = TokenizerOf(app, args);
   if (!tokenizer) return std::unexpected(records::Fault{tokenizer.error(), {}});
   const auto report = prompt::CheckInjection(*compiled, tokenizer->get(), model.special_tokens);
   if (!report) return std::unexpected(records::Fault{report.error(), {}});
@@ -195,7 +198,8 @@ records::RecordStatus CheckInjection(AppContext& app, const RenderArgs& args, co
 void RegisterRender(Command& root, AppContext& context) {
   auto* args = context.Own<RenderArgs>();
   Command& command = root.Add("render", "Render a chat template; say who owns which byte");
-  command.Option("model", &args->model, "Source directory, .jinja file, or .slm", /*required=*/true);
+  command.Option("model", &args->model, "Source directory, .jinja file, .slm, or id of an acquisition",
+                 /*required=*/true);
   command.Option("context", &args->context,
                  "JSON file with messages and other inputs (default: standard input)");
   command.Flag("--explain", &args->explain,
@@ -214,7 +218,7 @@ void RegisterRender(Command& root, AppContext& context) {
                 .memory = "16 MiB of output, 192 MiB of values",
                 .time = "linear; at most 4,000,000 steps of the template"});
   command.Run([args, &context] {
-    const auto model = OpenTemplateModel(args->model);
+    const auto model = OpenTemplateModel({args->model, context.store});
     if (!model) return context.Report(model.error());
     if (args->batch) {
       records::TemplateCache templates(*model, Convert);

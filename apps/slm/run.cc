@@ -50,6 +50,17 @@ cbor::Array TextArray(const std::vector<std::string>& texts) {
   return out;
 }
 
+cbor::Array ErrorArray(const std::vector<Error>& errors) {
+  cbor::Array out;
+  for (const Error& error : errors) {
+    cbor::Map one{{"code", error.CodeText()}, {"message", error.message}};
+    if (!error.field.empty()) one.Set("field", error.field);
+    if (error.byte_offset) one.Set("byte_offset", *error.byte_offset);
+    out.emplace_back(std::move(one));
+  }
+  return out;
+}
+
 // RUN-01: everything that a run binds. Raw output is kept as it came.
 Result<Hash256> Record(Store& store, const ArtifactNode& artifact, const evidence::Candidate& candidate,
                        const Session& session, const Request& request, const Answer& answer) {
@@ -91,7 +102,8 @@ Result<Hash256> Record(Store& store, const ArtifactNode& artifact, const evidenc
                                              {"begin", 0},
                                              {"count", session.n_positions()}}},
                             {"n_vocab", answer.n_vocab},
-                            {"warnings", TextArray(answer.warnings)}};
+                            {"warnings", TextArray(answer.warnings)},
+                            {"errors", ErrorArray(answer.errors)}};
   cbor::Array stop_ids;
   for (const uint32_t id : request.stop_ids) stop_ids.emplace_back(id);
   node.metadata.Set("stop_ids", std::move(stop_ids));
@@ -159,8 +171,16 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   std::unique_ptr<Store> store;
   ArtifactNode artifact{};
   if (args.record) {  // what a record needs, before the work
-    SLM_ASSIGN(store,
-               Store::Open(context.store, StoreOptions{.create = false}));  // a new one has no artifact
+    auto opened = Store::Open(context.store, StoreOptions{.create = false});  // a new one has no artifact
+    if (!opened.has_value() && opened.error().code == ErrorCode::kNotFound) {
+      return Fail(
+          MakeError(ErrorCode::kNotFound,
+                    "no store there; a run record binds the artifact's node: convert the source into this "
+                    "store first")
+              .In(context.store)
+              .Field("--record"));
+    }
+    SLM_ASSIGN(store, std::move(opened));
     SLM_ASSIGN(artifact, FindArtifactNode(*store, candidate.artifact().root(), "--record"));
   }
   const bool stream = !context.json;
@@ -173,18 +193,26 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
     context.Print(text);
     return context.Flush();
   };
-  auto executed = records::Execute(candidate, session, request, {.keep_logits = args.record}, on_step);
-  if (!executed) {
+  auto created = records::Run::Create(candidate, session, request, {.keep_logits = args.record});
+  if (!created.has_value()) {
     // An offset is one in the prompt; what has none is about what the artifact takes.
-    Error error = std::move(executed).error();
+    Error error = std::move(created).error();
     const bool in_prompt = error.byte_offset.has_value();
     return Fail(std::move(error).In(in_prompt ? "the prompt" : args.artifact));
   }
-  const Answer answer = *std::move(executed);
+  records::Run& run = **created;
+  const Status stepped = records::Continue(run, on_step);
+  SLM_ASSIGN(records::Run::End end, stepped.has_value() ? run.Finish() : run.FinishAfter(stepped.error()));
+  if (stepped.has_value() && !end.text.empty()) SLM_TRY(on_step(std::nullopt, end.text, {}));
+  const Answer answer = std::move(end.answer);
   std::string record_id;
   if (args.record) {
     SLM_ASSIGN(const Hash256 id, Record(*store, artifact, candidate, session, request, answer));
     record_id = ToHex(id);
+  }
+  if (!stepped.has_value()) {
+    if (!record_id.empty()) std::fprintf(stderr, "run %s\n", record_id.c_str());
+    return Fail(Error(stepped.error()).In(args.artifact));
   }
   if (stream) {
     if (candidate.tokenizer() == nullptr) {
@@ -223,8 +251,11 @@ Status Run(AppContext& context, const RunArgs& args) {
   if (!args.batch) return RunOnce(context, args, *candidate, *session);
   RunBatch(context, [&](const json::Value& record, json::Writer& out) -> records::RecordStatus {
     SLM_ASSIGN(const Request request, records::ParseRequest(record));
-    SLM_ASSIGN(const Answer answer, records::Execute(*candidate, *session, request, {}, {}));
-    WriteAnswer(request, answer, out);
+    SLM_ASSIGN(const auto run, records::Run::Create(*candidate, *session, request, {}));
+    if (Status stepped = records::Continue(*run, {}); !stepped.has_value())
+      return Fail(std::move(stepped).error().In(args.artifact));
+    SLM_ASSIGN(const records::Run::End end, run->Finish());
+    WriteAnswer(request, end.answer, out);
     return {};
   });
   return {};

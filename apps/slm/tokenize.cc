@@ -196,7 +196,7 @@ void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, const std:
 Status CompareTokenizers(AppContext& context, const TokenizeArgs& args, const Tokenizer& first) {
   if (args.text == "-")
     return Fail(MakeError(ErrorCode::kUsage, "--compare takes two tokenizers").Field("TEXT"));
-  SLM_ASSIGN(const auto second, OpenTokenizer(args.text, {.lenient = args.lenient}));
+  SLM_ASSIGN(const auto second, OpenTokenizer({args.text, context.store}, {.lenient = args.lenient}));
   tokenizer::DifferenceOptions options;
   options.add_special_tokens = !args.no_special;
   const tokenizer::DifferenceReport report = tokenizer::FindShortestDifference(first, *second, options);
@@ -261,7 +261,8 @@ Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Toke
 void RegisterTokenize(Command& root, AppContext& context) {
   auto* args = context.Own<TokenizeArgs>();
   Command& command = root.Add("tokenize", "Token ids and offsets of a text");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+  command.Option("model", &args->model,
+                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
                  /*required=*/true);
   command.Option("text", &args->text, "The text (default, or -: standard input, all its bytes)");
   command.Flag("--explain", &args->explain, "Every stage: added tokens, normalized text, pre-tokens, model");
@@ -281,7 +282,7 @@ void RegisterTokenize(Command& root, AppContext& context) {
                 .memory = "the compiled tokenizer, and up to 300 bytes for each byte of text",
                 .time = "n log n in the longest word, linear in the rest"});
   command.Run([args, &context] {
-    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    const auto tokenizer = OpenTokenizer({args->model, context.store}, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
     if (args->compare) {
       if (const Status status = CompareTokenizers(context, *args, **tokenizer); !status)
@@ -301,7 +302,8 @@ void RegisterTokenize(Command& root, AppContext& context) {
 void RegisterDetokenize(Command& root, AppContext& context) {
   auto* args = context.Own<DetokenizeArgs>();
   Command& command = root.Add("detokenize", "The bytes that token ids stand for");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+  command.Option("model", &args->model,
+                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
                  /*required=*/true);
   command.Option("ids", &args->ids, "Token ids (default: standard input)");
   command.Option("--mode", &args->mode,
@@ -315,7 +317,7 @@ void RegisterDetokenize(Command& root, AppContext& context) {
                 .memory = "the compiled tokenizer, and about 20 bytes for each id",
                 .time = "linear"});
   command.Run([args, &context] {
-    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    const auto tokenizer = OpenTokenizer({args->model, context.store}, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
     if (args->batch) {
       return RunBatch(context, [&](const json::Value& record, json::Writer& out) {

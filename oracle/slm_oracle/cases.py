@@ -15,6 +15,9 @@ MAX_CASES = 65536
 MAX_IDS = 1 << 20
 MAX_MESSAGES = 4096
 CLASSES = ("public_mechanical", "private_behavior_commitment")
+# Fields of a batch record that change what a case computes: they stand only where they change nothing.
+ONLY_BY_DEFAULT: dict[str, tuple[Any, ...]] = {
+    "stop": (None, []), "stop_ids": (None, []), "tools": (None, []), "documents": (None, []), "sampling": (None, {})}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 
 
@@ -52,11 +55,11 @@ def canonical_json(value: Any) -> bytes:
 def parse(data: bytes, name: str = "cases") -> list[Case]:
     if len(data) > MAX_FILE_BYTES:
         raise OracleError(f"{name}: larger than {MAX_FILE_BYTES} bytes")
-    if not data.endswith(b"\n"):
-        raise OracleError(f"{name}: the last line does not end with LF")
+    if not data:
+        raise OracleError(f"{name}: no case")
     cases: list[Case] = []
     seen: set[str] = set()
-    for number, line in enumerate(data[:-1].split(b"\n"), 1):
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         try:
             if len(line) > MAX_LINE_BYTES or number > MAX_CASES:
                 raise OracleError("past the limits of a cases file")
@@ -69,8 +72,6 @@ def parse(data: bytes, name: str = "cases") -> list[Case]:
             raise OracleError(f"{name}:{number}: id {case.id} stands twice")
         seen.add(case.id)
         cases.append(case)
-    if not cases:
-        raise OracleError(f"{name}: no case")
     return cases
 
 
@@ -79,6 +80,15 @@ def _take(record: dict[str, Any], key: str, kind: type, default: Any) -> Any:
     if type(value) is not kind:
         raise OracleError(f"{key} is not a {kind.__name__}")
     return value
+
+
+def _take_defaults(record: dict[str, Any]) -> None:
+    for key, defaults in ONLY_BY_DEFAULT.items():
+        if record.pop(key, None) not in defaults:
+            raise OracleError(f"a case runs without {key}")
+    if _take(record, "special_tokens_as_text", bool, False):
+        raise OracleError("a case runs without special_tokens_as_text")
+    _take(record, "logits", str, "none")
 
 
 def _case(record: Any) -> Case:
@@ -113,6 +123,7 @@ def _case(record: Any) -> Case:
     if not 0 <= case.max_new_tokens <= 1 << 20:
         raise OracleError("max_new_tokens out of range")
     case.stop_at_eos = _take(record, "stop_at_eos", bool, True)
+    _take_defaults(record)
     if record:
         raise OracleError(f"unknown key {sorted(record)[0]}")
     return case

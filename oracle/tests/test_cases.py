@@ -24,13 +24,20 @@ class CasesTest(unittest.TestCase):
                      '{"id":"a","ids":[4294967296]}', '{"id":"a","text":"\\ud800"}', '{"id":"a","messages":[1]}',
                      '{"id":"a","text":"x","add_generation_prompt":true}', '{"id":"a","text":"x","max_new_tokens":-1}',
                      '{"id":"a","text":"x","max_new_tokens":true}', '{"id":"a","text":"x","case_class":"other"}',
+                     '{"id":"a","text":"x","stop":["y"]}', '{"id":"a","text":"x","tools":[{}]}',
+                     '{"id":"a","text":"x","sampling":{"seed":1}}', '{"id":"a","text":"x","special_tokens_as_text":true}',
                      '[]', '', '{"id":"a","text":"x"', '{"id":"a","ids":[NaN]}'):
             with self.subTest(line), self.assertRaises(OracleError):
                 cases.parse(line.encode() + b"\n")
-        for data in (b"", b'{"id":"a","text":"x"}', b'{"id":"a","text":"x"}\n{"id":"a","text":"y"}\n', b"\xff\n",
+        for data in (b"", b'{"id":"a","text":"x"}\n{"id":"a","text":"y"}\n', b"\xff\n",
                      b'{"id":"a","text":"x"}\n\n'):
             with self.subTest(data), self.assertRaises(OracleError):
                 cases.parse(data)
+
+    def test_as_people_write_them(self) -> None:
+        first, last = cases.parse(b'{"id":"a","ids":[1],"stop":[],"stop_ids":[],"sampling":{},"logits":"last"}\n'
+                                  b'{"id":"b","messages":[{}],"tools":null,"documents":[],"special_tokens_as_text":false}')
+        self.assertEqual((first.id, last.id, last.kind), ("a", "b", "messages"))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/tokenizer.h"
+
 namespace slm::acquire {
 namespace {
 
@@ -99,7 +101,9 @@ void FindVocabularyConflicts(const SourceView& view, const Profile& profile, std
   const HighestId highest = FindHighestId(*view.tokenizer);
   if (!highest.found) return;
   if (highest.id >= rows) {
-    conflicts->push_back({ErrorCode::kCfgVocabShape,
+    // Past what any vocabulary may hold the number itself is the fault, not the embedding.
+    const bool is_id = highest.id <= tokenizer::kMaxTokenId;
+    conflicts->push_back({is_id ? ErrorCode::kCfgVocabShape : ErrorCode::kTokId,
                           "tokenizer",
                           {Declare("tokenizer.json", highest.where), DeclareTensor(embedding)},
                           "token id " + std::to_string(highest.id) + " has no row in the embedding",

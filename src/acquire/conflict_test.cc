@@ -222,6 +222,11 @@ TEST_F(ConflictTest, Acq12G04VocabularyAgainstEmbedding) {
   Expect(source, "CFG-VOCAB-SHAPE", "tokenizer",
          {{"tokenizer.json#$.model.vocab.b", source.tokenizer.find("4}")},
           {"model.safetensors#model.embed_tokens.weight", source.weights.find("\"model.embed")}});
+  source = TestSource();  // G07: past every vocabulary
+  source.tokenizer = Replaced(source.tokenizer, "\"a\":3", "\"a\":3,\"b\":1099511627776");
+  Expect(source, "TOK-ID", "tokenizer",
+         {{"tokenizer.json#$.model.vocab.b", source.tokenizer.find("1099511627776}")},
+          {"model.safetensors#model.embed_tokens.weight", source.weights.find("\"model.embed")}});
   source = TestSource();
   source.tokenizer = Replaced(source.tokenizer, ",\"a\":3", "");
   EXPECT_TRUE(Find(source).empty());

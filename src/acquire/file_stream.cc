@@ -152,8 +152,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
   if (!source.valid()) return Fail(SystemError(errno, "open", stored));
   const bool keep_text = IsParsedKind(kind);
   if (keep_text && size > profile.limits.max_text_bytes) {
-    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large")
-                    .In(path));
+    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large").In(path));
   }
   WeightsReader weights(size, profile.safetensors);
   const auto read_all = [&]() -> Status {
@@ -173,8 +172,7 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
       return kind == kWeights ? weights.Finish(&file) : Status{};
     }
   };
-  if (Status status = read_all(); !status.has_value())
-    return Fail(std::move(status).error().In(path));
+  if (Status status = read_all(); !status.has_value()) return Fail(std::move(status).error().In(path));
   return file;
 }
 

@@ -181,7 +181,7 @@ bool IsHolder(std::vector<std::string_view> words) {
   }
   if (words.empty() || words.size() > kMaxHolderWords) return false;
   size_t n_names = 0;
-  for (const std::string_view word : words) n_names += IsAddress(word) ? 0 : 1;
+  for (const std::string_view word : words) n_names += IsAddress(word) ? 0U : 1U;
   for (size_t i = 0; i < words.size(); ++i) {
     if (HasTerms(Lower(words[i]))) return false;
     if (!IsNameWord(words[i], i == 0 ? std::string_view() : words[i - 1], n_names == 1,

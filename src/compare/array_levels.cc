@@ -409,7 +409,9 @@ void CheckEvidenceComplete(const Evidence& evidence, Book* book) {
 void CompareTruth(const Evidence& evidence, Book* book) {
   TruthResult& truth = book->comparison().truth;
   if (evidence.truth == nullptr || evidence.source == nullptr) {
-    truth.summary = evidence.truth == nullptr ? "no evidence of mode truth" : "no evidence of mode source";
+    truth.summary = std::string("no evidence of mode ") + (evidence.truth == nullptr ? "truth" : "source") +
+                    ", which a whole promotion has; export it with --mode " +
+                    (evidence.truth == nullptr ? "truth" : "source");
     return;
   }
   for (const ArrayResult& result : book->comparison().arrays) {

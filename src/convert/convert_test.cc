@@ -449,7 +449,7 @@ TEST_F(ChoiceTest, Lvl03Templates) {
     size_t n_left_out = 0;
     for (const AcceptedConflict& row : result->config.accepted_conflicts) {
       has_choice = has_choice || row.first == std::string(ref) + " holds";
-      n_left_out += row.field.starts_with("chat_template.") ? 1 : 0;
+      n_left_out += row.field.starts_with("chat_template.") ? 1U : 0U;
     }
     EXPECT_TRUE(has_choice);
     EXPECT_GE(n_left_out, 2u);

@@ -25,7 +25,71 @@ bool DecidesBehaviour(const Bytes& path) {
          name == "tokenizer_config.json";
 }
 
+// The value under `path` ("environment.versions.torch") of what the generator says; null if it says nothing.
+const cbor::Value* Said(const golden::Golden& evidence, std::string_view path) {
+  const cbor::Map* map = &evidence.content().generator;
+  for (size_t begin = 0; map != nullptr;) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const cbor::Value* value = map->Find(path.substr(begin, end - begin));
+    if (end == path.size() || value == nullptr) return value;
+    map = value->AsMap();
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
+std::string Shown(const cbor::Value* value) {
+  if (value == nullptr) return "nothing";
+  if (const std::string* text = value->AsTextString()) return EscapeForDisplay(*text);
+  if (const bool* truth = value->AsBool()) return *truth ? "true" : "false";
+  return "something else";
+}
+
+Status MustSay(const golden::Golden& evidence, const std::string& path, const cbor::Value& expected) {
+  const cbor::Value* value = Said(evidence, path);
+  if (value != nullptr && *value == expected) return {};
+  return Unbound("the evidence of mode " + std::string(golden::ModeName(evidence.mode())) + " says " +
+                     Shown(value) + " for " + path + ", where " + Shown(&expected) +
+                     " is pinned; export it with the locked oracle",
+                 "generator." + path);
+}
+
+// "transformers 5.24.0": the evidence ran this version of this library.
+Status MustRun(const golden::Golden& evidence, const std::string& pinned) {
+  const size_t space = pinned.find(' ');
+  if (space == std::string::npos) return Unbound("the profile pins no version: " + pinned, "pinned_source");
+  return MustSay(evidence, "environment.versions." + pinned.substr(0, space),
+                 cbor::Value(pinned.substr(space + 1)));
+}
+
 }  // namespace
+
+Status CheckEvidenceOfPin(const OraclePin& pin, const golden::Golden& evidence) {
+  SLM_TRY(MustRun(evidence, pin.framework));
+  if (pin.tokenizer) SLM_TRY(MustRun(evidence, *pin.tokenizer));
+  SLM_TRY(MustSay(evidence, "framework.attention", cbor::Value("eager")));
+  SLM_TRY(MustSay(evidence, "framework.deterministic_algorithms", cbor::Value(true)));
+  SLM_TRY(MustSay(evidence, "framework.matmul_precision", cbor::Value("highest")));
+  SLM_TRY(MustSay(evidence, "framework.tf32_matmul", cbor::Value(false)));
+  SLM_TRY(MustSay(evidence, "framework.tf32_cudnn", cbor::Value(false)));
+  if (evidence.mode() == golden::Mode::kReference)
+    SLM_TRY(MustSay(evidence, "framework.dtype", cbor::Value("f32")));
+  return {};
+}
+
+Status CheckSameExporter(const golden::Golden& first, const golden::Golden& other) {
+  for (std::string_view path : {"exporter_sha256", "environment.lock_sha256"}) {
+    const cbor::Value* mine = Said(first, path);
+    const cbor::Value* theirs = Said(other, path);
+    if (mine != nullptr && theirs != nullptr && *mine == *theirs) continue;
+    return Unbound("the evidence of mode " + std::string(golden::ModeName(first.mode())) +
+                       " and that of mode " + std::string(golden::ModeName(other.mode())) +
+                       " come from different " + (path == "exporter_sha256" ? "exporters" : "environments") +
+                       "; export both with one locked oracle",
+                   "generator." + std::string(path));
+  }
+  return {};
+}
 
 Result<SourceFiles> FilesOfAcquisition(const ObjectSource& source, const Node& acquisition) {
   const Hash256* tree_id = acquisition.Child("source-tree");

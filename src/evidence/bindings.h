@@ -4,6 +4,7 @@
 #define SLM_EVIDENCE_BINDINGS_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,18 @@ using SourceFiles = std::map<Bytes, FileIdentity>;
 [[nodiscard]] Status CheckEvidenceOfSource(const SourceFiles& files, const golden::Golden& evidence);
 // The oracle ran exactly this cases file. Error: GRAPH-SCHEMA, field "cases_sha256".
 [[nodiscard]] Status CheckEvidenceOfCases(const Hash256& cases_sha256, const golden::Golden& evidence);
+
+// The libraries whose behaviour the artifact's profiles name, each as "NAME VERSION".
+struct OraclePin {
+  std::string framework;                 // "transformers 5.24.0"
+  std::optional<std::string> tokenizer;  // "tokenizers 0.23.3"; absent where the artifact holds no tokenizer
+};
+// The oracle ran these libraries with the settings that its mode asks for: eager attention, deterministic
+// algorithms, no reduced precision (TF32) and, for `reference`, float32 (ORA-01, ORA-02).
+// Error: GRAPH-SCHEMA with the generator's key in `field`.
+[[nodiscard]] Status CheckEvidenceOfPin(const OraclePin& pin, const golden::Golden& evidence);
+// Both were exported by the same exporter from the same locked environment. Error: GRAPH-SCHEMA.
+[[nodiscard]] Status CheckSameExporter(const golden::Golden& first, const golden::Golden& other);
 // The candidate ran this artifact. Error: SLM-ROOT.
 [[nodiscard]] Status CheckCandidateOfArtifact(const Hash256& root, const golden::Golden& candidate);
 

@@ -36,7 +36,13 @@ struct BadCase {
 
 TEST(CasesFileTest, RefusesEverythingElse) {
   const BadCase bad[] = {
-      {"{\"id\":\"a\",\"text\":\"x\"}", ErrorCode::kCaseSchema, 21, ""},
+      {"", ErrorCode::kCaseSchema, 0, ""},
+      {"{\"id\":\"a\",\"text\":\"x\",\"stop\":[\"y\"]}\n", ErrorCode::kUnsupported, 28, "stop"},
+      {"{\"id\":\"a\",\"text\":\"x\",\"stop_ids\":[3]}\n", ErrorCode::kUnsupported, 32, "stop_ids"},
+      {"{\"id\":\"a\",\"text\":\"x\",\"sampling\":{\"seed\":1}}\n", ErrorCode::kUnsupported, 32, "sampling"},
+      {"{\"id\":\"a\",\"text\":\"x\",\"special_tokens_as_text\":true}\n", ErrorCode::kUnsupported, 46,
+       "special_tokens_as_text"},
+      {"{\"id\":\"a\",\"messages\":[{}],\"tools\":[{}]}\n", ErrorCode::kUnsupported, 34, "tools"},
       {"{\"id\":\"a\",\"text\":\"x\"}\n\n", ErrorCode::kJsonSyntax, 22, ""},
       {"{\"id\":\"a b\",\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
       {"{\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 0, "id"},
@@ -62,6 +68,18 @@ TEST(CasesFileTest, RefusesEverythingElse) {
     EXPECT_EQ(cases.error().field, one.field) << one.text;
   }
   EXPECT_EQ(ParseCases("{\"id\":\"a\",\"id\":\"a\",\"text\":\"x\"}\n").error().code, ErrorCode::kJsonDupKey);
+}
+
+// The last line may lack its LF, as printf and many editors write it; fields of a batch record may stand at
+// their defaults.
+TEST(CasesFileTest, AsPeopleWriteThem) {
+  const auto cases = ParseCases(
+      "{\"id\":\"a\",\"ids\":[1],\"stop\":[],\"stop_ids\":[],\"sampling\":{},\"logits\":\"last\"}\n"
+      "{\"id\":\"b\",\"messages\":[{}],\"tools\":null,\"documents\":[],\"special_tokens_as_text\":false}");
+  ASSERT_TRUE(cases.has_value()) << cases.error().ToString();
+  ASSERT_EQ(cases->size(), 2u);
+  EXPECT_EQ((*cases)[1].id, "b");
+  EXPECT_EQ((*cases)[1].kind, golden::InputKind::kMessages);
 }
 
 }  // namespace

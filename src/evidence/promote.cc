@@ -72,6 +72,11 @@ class Writer {
     }
     SLM_ASSIGN(const Node profile, ReadNode(source_, *node.Child("family-profile")));
     SLM_TRY(CheckSourceOfArtifact(parts_.acquisition, acquisition_, profile, *artifact));
+    pin_.framework = TextOf(profile, "pinned_source");
+    if (const Hash256* tokenizer = node.Child("tokenizer")) {
+      SLM_ASSIGN(const Node tokenizer_node, ReadNode(source_, *tokenizer));
+      pin_.tokenizer = TextOf(tokenizer_node, "reference");
+    }
     return CheckFilesOfArtifact(files_, *artifact);
   }
 
@@ -116,6 +121,8 @@ class Writer {
     SLM_ASSIGN(evidence_, OpenEvidenceBlobs(source_, parts_.evidence_blobs));
     for (size_t i = 0; i < evidence_.containers.size(); ++i) {
       const golden::Golden& container = *evidence_.containers[i];
+      SLM_TRY(CheckEvidenceOfPin(pin_, container));
+      SLM_TRY(CheckSameExporter(*evidence_.containers.front(), container));
       SLM_TRY(CheckEvidenceOfSource(files_, container));
       SLM_TRY(CheckEvidenceOfCases(cases_blob_, container));
       SLM_TRY(CheckCasesOfContainer(cases_, container));
@@ -165,6 +172,7 @@ class Writer {
   std::vector<Edge> oracle_runs_;
   Node acquisition_;
   SourceFiles files_;
+  OraclePin pin_;
   std::vector<CaseSpec> cases_;
   compare::Subject subject_;
   Node backend_node_;

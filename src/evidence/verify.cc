@@ -372,6 +372,15 @@ class Verifier {
     Add("artifact", ClaimState::kFails, status.error().message, id, status.error().CodeText());
   }
 
+  OraclePin PinOf(const Node& promotion) const {
+    OraclePin pin;
+    if (const Node* profile = ChildOf(promotion, "family-profile"))
+      pin.framework = TextOf(*profile, "pinned_source");
+    if (const Node* tokenizer = ChildOf(promotion, "tokenizer"))
+      pin.tokenizer = TextOf(*tokenizer, "reference");
+    return pin;
+  }
+
   Status OpenAndCompare(const Node& promotion) {
     std::vector<Hash256> blobs;
     for (const Hash256& id : promotion.Children("oracle-run")) {
@@ -403,6 +412,7 @@ class Verifier {
       return {};
     }
     SLM_ASSIGN(const OpenEvidence evidence, OpenEvidenceBlobs(source_, blobs));
+    const OraclePin pin = PinOf(promotion);
     for (size_t i = 0; i < blobs.size(); ++i) {
       const Node& run = *NodeAt(promotion.Children("oracle-run")[i]);
       const golden::Golden& container = *evidence.containers[i];
@@ -411,6 +421,8 @@ class Verifier {
         return Fail(MakeError(ErrorCode::kGraphSchema, "the container is of another mode than its node")
                         .Field("mode"));
       }
+      SLM_TRY(CheckEvidenceOfPin(pin, container));
+      SLM_TRY(CheckSameExporter(*evidence.containers.front(), container));
       SLM_TRY(CheckEvidenceOfSource(files_, container));
       SLM_TRY(CheckEvidenceOfCases(HashOf(*suite, "blob"), container));
       SLM_TRY(CheckCasesOfContainer(cases_, container));

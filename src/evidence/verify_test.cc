@@ -158,9 +158,19 @@ Bytes OracleOf(const golden::Golden& candidate, golden::Mode mode, const Acquire
                    for (const convert::SourceFile& file : acquisition.files) {
                      content->source_files.push_back({ToBytes(file.path), file.size, file.blob});
                    }
-                   content->generator = cbor::Map{{"kind", "oracle"},
-                                                  {"mode", golden::ModeName(mode)},
-                                                  {"cases_sha256", Sha256Of(AsBytes(kCases))}};
+                   const cbor::Map versions{{"transformers", "5.24.0"}, {"tokenizers", "0.23.3"}};
+                   content->generator = cbor::Map{
+                       {"kind", "oracle"},
+                       {"mode", golden::ModeName(mode)},
+                       {"cases_sha256", Sha256Of(AsBytes(kCases))},
+                       {"exporter_sha256", Hash256{1}},
+                       {"environment", cbor::Map{{"versions", versions}, {"lock_sha256", Hash256{2}}}},
+                       {"framework", cbor::Map{{"dtype", mode == golden::Mode::kTruth ? "f64" : "f32"},
+                                               {"attention", "eager"},
+                                               {"deterministic_algorithms", true},
+                                               {"matmul_precision", "highest"},
+                                               {"tf32_matmul", false},
+                                               {"tf32_cudnn", false}}}};
                  },
                  {});
 }
@@ -773,6 +783,62 @@ TEST_F(ForgeTest, ATruthThatIsTheReferenceAgainIsCaught_ORA_02) {
   const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kGldSchema);
+}
+
+// Parity with a framework that the profile does not pin, or that ran with less precision, is no parity.
+TEST_F(ForgeTest, EvidenceOfAnotherFrameworkIsCaught_ORA_01_ORA_02) {
+  struct Said {
+    const char* map;
+    const char* inner;  // empty: the key stands in `map` itself
+    const char* key;
+    cbor::Value value;
+  };
+  const Said said[] = {{"environment", "versions", "transformers", "4.40.0"},
+                       {"environment", "versions", "tokenizers", "0.15.0"},
+                       {"framework", "", "attention", "sdpa"},
+                       {"framework", "", "tf32_matmul", true},
+                       {"framework", "", "tf32_cudnn", true},
+                       {"framework", "", "matmul_precision", "high"},
+                       {"framework", "", "deterministic_algorithms", false},
+                       {"framework", "", "dtype", "bf16"}};
+  for (const Said& one : said) {
+    SetUp();
+    const std::string inner = *one.inner == 0 ? "" : std::string(one.inner) + ".";
+    const std::string field = std::string("generator.") + one.map + "." + inner + one.key;
+    const Bytes other = Rewrite(*Container(Base().parts.evidence_blobs[0]),
+                                [&one](golden::Content* content) {
+                                  cbor::Map map = *content->generator.Find(one.map)->AsMap();
+                                  if (*one.inner == 0) {
+                                    map.Set(one.key, one.value);
+                                  } else {
+                                    cbor::Map below = *map.Find(one.inner)->AsMap();
+                                    below.Set(one.key, one.value);
+                                    map.Set(one.inner, std::move(below));
+                                  }
+                                  content->generator.Set(one.map, std::move(map));
+                                },
+                                {});
+    PromotionParts parts = Base().parts;
+    parts.evidence_blobs[0] = *objects_.Sink().put_blob(other);
+    const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+    ASSERT_FALSE(refused.has_value()) << field;
+    EXPECT_EQ(refused.error().field, field);
+    PutUnder("oracle-run", other);
+    ExpectCaught("GRAPH-SCHEMA", field);
+  }
+}
+
+TEST_F(ForgeTest, EvidenceOfTwoExportersIsRefused_ORA_01) {
+  PromotionParts parts = Base().parts;
+  ASSERT_EQ(parts.evidence_blobs.size(), 2u);
+  const auto export_again = [](golden::Content* content) {
+    content->generator.Set("exporter_sha256", Hash256{9});
+  };
+  parts.evidence_blobs[1] =
+      *objects_.Sink().put_blob(Rewrite(*Container(parts.evidence_blobs[1]), export_again, {}));
+  const auto refused = WritePromotion(objects_.Source(), objects_.Sink(), parts);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "generator.exporter_sha256");
 }
 
 TEST_F(ForgeTest, ObservationsUnderAnotherBackendAreCaught) {

@@ -197,16 +197,25 @@ Result<Run::End> Run::Finish() {
   return end;
 }
 
-Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, const Request& request,
-                       const RunOptions& options,
-                       const std::function<Status(std::optional<uint32_t> id, std::string_view text,
-                                                  std::string_view trace)>& on_step) {
-  SLM_ASSIGN(const std::unique_ptr<Run> run, Run::Create(candidate, session, request, options));
-  SLM_TRY(run->Prefill(0));
-  while (!run->done()) {
-    SLM_ASSIGN(const Run::Step step, run->Next());
-    if (on_step) SLM_TRY(on_step(step.id, step.text, run->last_trace()));
+Result<Run::End> Run::FinishAfter(const Error& error) {
+  stop_ = StopReason::kError;
+  answer_.errors.push_back(error);
+  return Finish();
+}
+
+Status Continue(Run& run, const OnStep& on_step) {
+  SLM_TRY(run.Prefill(0));
+  while (!run.done()) {
+    SLM_ASSIGN(const Run::Step step, run.Next());
+    if (on_step) SLM_TRY(on_step(step.id, step.text, run.last_trace()));
   }
+  return {};
+}
+
+Result<Answer> Execute(const evidence::Candidate& candidate, Session& session, const Request& request,
+                       const RunOptions& options, const OnStep& on_step) {
+  SLM_ASSIGN(const std::unique_ptr<Run> run, Run::Create(candidate, session, request, options));
+  SLM_TRY(Continue(*run, on_step));
   SLM_ASSIGN(Run::End end, run->Finish());
   if (on_step && !end.text.empty()) SLM_TRY(on_step(std::nullopt, end.text, {}));
   return std::move(end.answer);

@@ -44,6 +44,7 @@ struct Answer {
   Hash256 kv_sha256{};             // of the cache after the last step, where asked for (RUN-04)
   uint64_t n_vocab = 0;
   std::vector<std::string> warnings;  // what a reader of the output should know
+  std::vector<Error> errors;          // what ended the run, at most one
 };
 
 // Errors: CASE-SCHEMA with the byte offset in the record, SCHEMA-UNKNOWN-KEY.
@@ -95,6 +96,8 @@ class Run {
     Answer answer;
   };
   [[nodiscard]] Result<End> Finish();
+  // The same after Prefill or Next failed with `error`: what there was until then, stop reason `error`.
+  [[nodiscard]] Result<End> FinishAfter(const Error& error);
 
  private:
   Run(const evidence::Candidate& candidate, Session& session, Request request)
@@ -111,12 +114,15 @@ class Run {
   std::optional<StopReason> stop_;
 };
 
-// A whole run. `on_step` sees each step and its trace, then the text that was held back (without an id);
-// an error of it ends the run. It may be empty.
-[[nodiscard]] Result<Answer> Execute(
-    const evidence::Candidate& candidate, Session& session, const Request& request, const RunOptions& options,
-    const std::function<Status(std::optional<uint32_t> id, std::string_view text, std::string_view trace)>&
-        on_step);
+// Sees each step and its trace; text that was held back comes without an id. An error of it ends the run.
+using OnStep =
+    std::function<Status(std::optional<uint32_t> id, std::string_view text, std::string_view trace)>;
+// Feeds what is left of the prompt and goes on until the run is done. `on_step` may be empty.
+[[nodiscard]] Status Continue(Run& run, const OnStep& on_step);
+// A whole run.
+[[nodiscard]] Result<Answer> Execute(const evidence::Candidate& candidate, Session& session,
+                                     const Request& request, const RunOptions& options,
+                                     const OnStep& on_step);
 
 }  // namespace slm::records
 

@@ -19,6 +19,8 @@ std::string_view StopReasonName(StopReason reason) {
       return "context";
     case StopReason::kCancelled:
       return "cancelled";
+    case StopReason::kError:
+      return "error";
   }
   return "unknown";
 }

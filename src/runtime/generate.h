@@ -20,8 +20,8 @@
 
 namespace slm {
 
-enum class StopReason : uint8_t { kEos, kStopId, kStopString, kLength, kContext, kCancelled };
-// "eos", "stop_id", "stop_string", "length", "context", "cancelled".
+enum class StopReason : uint8_t { kEos, kStopId, kStopString, kLength, kContext, kCancelled, kError };
+// "eos", "stop_id", "stop_string", "length", "context", "cancelled", "error".
 [[nodiscard]] std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {

@@ -105,13 +105,13 @@ TEST(SafetensorsHeaderTest, St004B06OnlySpacesAfterTheJson) {
 
 TEST(SafetensorsHeaderTest, St005B07B08B30NotStrictJson) {
   const std::string bad_name = "{\"a\xff\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
-  ExpectRefused(File(bad_name, 4), ErrorCode::kSt005, 8 + bad_name.find('\xff'), "\"a\\xFF\"");
+  ExpectRefused(File(bad_name, 4), ErrorCode::kSt005, 8 + bad_name.find('\xff'), "\"a\xff\"");
   ExpectRefusedAt("{\"a\":NaN}", 0, ErrorCode::kSt005, "NaN", "a");
   ExpectRefusedAt("{/* c */}", 0, ErrorCode::kSt005, "/*", "");
   const std::string trailing = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],}}";
   ExpectRefused(File(trailing, 4), ErrorCode::kSt005, 8 + trailing.find(",}") + 1, "a");
   const std::string control = "{\"a\nb\":1}";
-  ExpectRefused(File(control, 0), ErrorCode::kSt005, 8 + control.find('\n'), "\"a\\x0Ab\"");
+  ExpectRefused(File(control, 0), ErrorCode::kSt005, 8 + control.find('\n'), "\"a\nb\"");
   EXPECT_EQ(Parse(File("{\"a\":\"\\ud800\"}", 0)).error().CodeText(), "ST-005");
   ExpectRefused(File("{", 0), ErrorCode::kSt005, 9);
   const std::string deep = "{\"__metadata__\":" + std::string(100000, '[') + std::string(100000, ']') + "}";

@@ -23,7 +23,6 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 inline constexpr uint64_t kMaxTokenBytes = uint64_t{64} << 10;
 inline constexpr uint64_t kMaxTokens = uint64_t{1} << 22;
 inline constexpr uint64_t kMaxMerges = uint64_t{1} << 23;
-inline constexpr uint32_t kMaxTokenId = (1u << 24) - 1;
 inline constexpr uint64_t kMaxPadding = uint64_t{1} << 24;
 
 struct Compiled {

@@ -24,6 +24,7 @@
 namespace slm::tokenizer {
 
 inline constexpr std::string_view kReferenceVersion = "tokenizers 0.23.3";
+inline constexpr uint32_t kMaxTokenId = (1u << 24) - 1;  // a larger id in a file is TOK-ID (TOK-05)
 
 struct LoadOptions {
   // What the reference takes with a warning or none, but a person would be misled by, is refused:
