@@ -258,6 +258,8 @@ def bits(context: Context) -> None:
 
 
 def reproducible(context: Context) -> None:
+    context.preset("release", "slm")
+    context.preset("wasm", "slm_module_info")
     context.python("tests/build/reproducible_test.py")
 
 

@@ -44,6 +44,7 @@ Status RecordContainer(AppContext& context, const ObserveArgs& args) {
   if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
   SLM_ASSIGN(const auto store, Store::Open(context.store));
   SLM_ASSIGN(const ArtifactNode node, FindArtifactNode(*store, (*artifact)->root(), "FILE"));
+  SLM_TRY(PutFile(*store, args.artifact));  // whose bytes the node binds; convert keeps none
   auto id = evidence::RecordBrowserRun(SourceOver(*store), SinkOver(*store), node.id, cases,
                                        (*container)->bytes(), *run);
   if (!id.has_value()) return Fail(std::move(id).error().In(args.record));

@@ -1,4 +1,5 @@
-// The C ABI of evidence: objects in memory, comparisons, promotions, verification. No model runs here.
+// The C ABI of evidence: objects in memory, comparisons, promotions, verification; and of templates. No model
+// runs here.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "capi/handles.h"
+#include "chat/template.h"
 #include "codec/cbor.h"
 #include "codec/sha256.h"
 #include "compare/compare.h"
@@ -19,6 +21,7 @@
 #include "evidence/verify.h"
 #include "golden/golden.h"
 #include "identity/node.h"
+#include "records/render_record.h"
 
 struct slm_objects final : slm::capi::Handle {
   static constexpr std::string_view kKind = "objects";
@@ -308,6 +311,18 @@ SLM_EXPORT(slm_verify)
 int32_t slm_verify(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size) {
   if (context == nullptr) return kNullContext;
   return AnswerFrom(context, objects, TextAt(request, size), VerifyToJson);
+}
+
+SLM_EXPORT(slm_template_convert)
+int32_t slm_template_convert(slm_context* context, const uint8_t* source, size_t size) {
+  if (context == nullptr) return kNullContext;
+  context->result.clear();
+  const std::string_view text = TextAt(source, size);
+  const auto converted = slm::chat::Template::Compile(text);
+  if (!converted)
+    return Refuse(context, converted.error(), slm::records::PlaceIn(text, converted.error(), "convert"));
+  context->result = slm::AsText(converted->Serialize());
+  return 0;
 }
 
 }  // extern "C"

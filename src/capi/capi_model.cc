@@ -181,6 +181,13 @@ void WriteModel(const slm::evidence::Candidate& candidate, Writer& out) {
   out.EndArray();
 }
 
+// Templates are converted elsewhere: what runs models holds no converter (TPL-01).
+Result<slm::chat::Template> NoProgram(std::string_view) {
+  return Fail(MakeError(ErrorCode::kUnsupported,
+                        "a template of the record's own needs its program, which slm_template_convert makes")
+                  .Field("template"));
+}
+
 Status NeedsTokenizer(const slm::evidence::Candidate& candidate) {
   if (candidate.tokenizer() != nullptr) return {};
   return Fail(ErrorCode::kUnsupported, "the artifact has no tokenizer; give token ids");
@@ -447,13 +454,18 @@ int32_t slm_detokenize(slm_context* context, slm_model* model, const uint8_t* re
 }
 
 SLM_EXPORT(slm_render)
-int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size) {
+int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size,
+                   const uint8_t* program, size_t program_size) {
   if (context == nullptr) return kNullContext;
   return AnswerRecord(context, record, size, [&](const slm::json::Value& value, Writer& out) -> RecordStatus {
     if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
     if (!model->template_model) return Fail(model->template_model.error());
-    if (!model->templates) model->templates.emplace(*model->template_model, slm::chat::Template::Compile);
-    return slm::records::RenderRecord(*model->templates, value, out);
+    if (!model->templates) model->templates.emplace(*model->template_model, NoProgram);
+    if (program_size == 0) return slm::records::RenderRecord(*model->templates, value, out);
+    slm::records::TemplateCache given(*model->template_model, [&](std::string_view) {
+      return slm::chat::Template::Load(slm::AsBytes(TextAt(program, program_size)));
+    });
+    return slm::records::RenderRecord(given, value, out);
   });
 }
 

@@ -10,8 +10,8 @@
  * keep what they stand on alive; the order of freeing does not matter. Text is bytes with a size, U+0000 is
  * ordinary text, nothing is terminated by it.
  *
- * The WebAssembly build is two modules over this header: slm.wasm has everything but the last section,
- * "evidence"; slm-evidence.wasm has that section and what stands before "opening an artifact".
+ * The WebAssembly build is two modules over this header: slm.wasm has everything but the sections "evidence"
+ * and "templates"; slm-evidence.wasm has those two and what stands before "opening an artifact".
  *
  * A context and everything made with it is used by one thread at a time. Texts and buffers that are given to
  * a call need to live during the call only.
@@ -96,7 +96,10 @@ void slm_model_free(slm_context* context, slm_model* model);
 /* ---- records: one JSON object in, one out, as `slm tokenize|detokenize|render --batch` --------------- */
 int32_t slm_tokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size);
 int32_t slm_detokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size);
-int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size);
+/* `program`: what slm_template_convert made of the record's "template", where it has one; else null.
+ * UNSUPPORTED for a template without its program. */
+int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size,
+                   const uint8_t* program, size_t program_size);
 
 /* ---- generating ------------------------------------------------------------------------------------- */
 
@@ -180,6 +183,14 @@ int32_t slm_compare(slm_context* context, slm_objects* objects, const uint8_t* r
  * {"receipt": id}. Answer: that of `slm verify --json`, with the first 1,000 problems at most. A claim that
  * fails is part of the answer, not an error. Errors: NOT-FOUND, NODE-TYPE for what is no receipt. */
 int32_t slm_verify(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
+
+/* ---- templates -------------------------------------------------------------------------------------- */
+
+/* Converts a chat template's source in UTF-8 (docs/spec/template-ir.md). Answer: the program's bytes, for
+ * slm_render. Errors: TPL-SYNTAX, TPL-FORBIDDEN, TPL-BOUND, UTF8, with "stage", "line" and "column". In a
+ * browser the module is the sandbox; a native caller that does not trust the source calls this in a process
+ * of its own. */
+int32_t slm_template_convert(slm_context* context, const uint8_t* source, size_t size);
 
 #ifdef __cplusplus
 }

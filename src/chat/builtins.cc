@@ -11,6 +11,7 @@
 #include "chat/lexer.h"
 #include "chat/strings.h"
 #include "chat/tojson.h"
+#include "codec/decimal.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "chat/python_escape.h"
+#include "codec/decimal.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {

@@ -43,7 +43,7 @@ Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, co
 
 }  // namespace
 
-Result<chat::Template> TemplateModel::Compile(ConvertTemplate convert) const {
+Result<chat::Template> TemplateModel::Compile(const ConvertTemplate& convert) const {
   auto compiled = ir.empty() ? convert(source) : chat::Template::Load(ir);
   if (!compiled) return Fail(std::move(compiled).error().In(name));
   return compiled;

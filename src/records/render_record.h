@@ -3,6 +3,7 @@
 #ifndef SLM_RECORDS_RENDER_RECORD_H_
 #define SLM_RECORDS_RENDER_RECORD_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,8 +20,8 @@ namespace slm::records {
 using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
 
 // How a template's source becomes a program (TPL-01). The command converts in a process of its own
-// (chat/isolated.h); a browser's module is a sandbox already.
-using ConvertTemplate = Result<chat::Template> (*)(std::string_view source);
+// (chat/isolated.h), the C ABI takes programs that are converted already.
+using ConvertTemplate = std::function<Result<chat::Template>(std::string_view source)>;
 
 // A chat template and the special tokens that its variables name.
 struct TemplateModel {
@@ -35,14 +36,15 @@ struct TemplateModel {
   [[nodiscard]] Status CheckContext(const json::Value& context) const;
 
   // From the IR where there is one, else from the source. Errors name `name`.
-  [[nodiscard]] Result<chat::Template> Compile(ConvertTemplate convert) const;
+  [[nodiscard]] Result<chat::Template> Compile(const ConvertTemplate& convert) const;
 };
 
 // Conversion costs: the model's template is converted once, and so are records in a row that bring the same
 // one. The model outlives the cache. One thread at a time.
 class TemplateCache {
  public:
-  TemplateCache(const TemplateModel& model, ConvertTemplate convert) : model_(&model), convert_(convert) {}
+  TemplateCache(const TemplateModel& model, ConvertTemplate convert)
+      : model_(&model), convert_(std::move(convert)) {}
   [[nodiscard]] const TemplateModel& model() const { return *model_; }
   // Of `source`, or the model's own. Valid until the next call.
   [[nodiscard]] const Result<chat::Template>& Compile(std::optional<std::string_view> source);

@@ -427,7 +427,8 @@ export class Model {
     context: { readonly [key: string]: RecordValue },
     options: { template?: string; clock?: string } = {},
   ): Promise<Rendered> {
-    return (await this.record('render', { context, ...options })) as Rendered;
+    const record = toJson({ context, ...options }, '');
+    return (await this.connection.send({ type: 'render', record, template: options.template }, undefined, () => undefined)) as Rendered;
   }
 
   generate(input: GenerateInput, options: GenerateOptions = {}): Generation {
@@ -488,7 +489,7 @@ export class Model {
     this.connection.end(hostError('USAGE', 'the model was closed'));
   }
 
-  private async record(type: 'tokenize' | 'detokenize' | 'render', record: RecordValue): Promise<unknown> {
+  private async record(type: 'tokenize' | 'detokenize', record: RecordValue): Promise<unknown> {
     return this.connection.send({ type, record: toJson(record, '') }, undefined, () => undefined);
   }
 }

@@ -78,7 +78,7 @@ export class Engine {
       case 'detokenize':
         return module.json('slm_detokenize', model, request.record);
       case 'render':
-        return module.json('slm_render', model, request.record);
+        return module.json('slm_render', model, request.record, await this.convert(request.template));
       case 'generate':
         return this.generate(id, request, signal);
       case 'observe':
@@ -120,6 +120,13 @@ export class Engine {
       if (module.failed) this.kept = undefined;
       throw fault;
     }
+  }
+
+  /** The program of a template's source; the module that runs models has no converter. */
+  private async convert(source: string | undefined): Promise<Uint8Array> {
+    if (source === undefined) return new Uint8Array(0);
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
+    return module.bytes('slm_template_convert', source);
   }
 
   private need(): Loaded {

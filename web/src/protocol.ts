@@ -6,7 +6,8 @@ import type { SourceMessage } from './source.js';
 /** What the worker is asked for. `record` and `cases` are JSON texts for the module. */
 export type Request =
   | { type: 'load'; source: SourceMessage; maxPositions: number }
-  | { type: 'tokenize' | 'detokenize' | 'render'; record: string }
+  | { type: 'tokenize' | 'detokenize'; record: string }
+  | { type: 'render'; record: string; template: string | undefined }
   | { type: 'generate'; record: string; prefillChunk: number; top: number }
   | { type: 'compare'; references: Uint8Array[]; candidate: Uint8Array; policy: Uint8Array | undefined }
   | { type: 'verify'; receipt: string; nodes: Uint8Array[]; blobs: Uint8Array[] }

@@ -18,6 +18,7 @@ const PAGE = join(ROOT, 'build/page');
 const TYPES: Record<string, string> = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', wasm: 'application/wasm' };
 const QUESTION = 'Ada likes tea. Ben likes soup. What does Ben like?';
 const TIMEOUT = 120_000;
+const ARGUMENTS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--host-resolver-rules=MAP slm.test 127.0.0.1'];
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const routes = new Map<string, Answer>();
@@ -101,7 +102,7 @@ before(async () => {
   server = await serve(routes, { isolated: false });
   browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--host-resolver-rules=MAP slm.test 127.0.0.1'],
+    args: ARGUMENTS,
   });
 });
 after(async () => {
@@ -373,9 +374,9 @@ void test('is usable by keyboard, screen reader and at 360 pixels, light and dar
     await look('verify');
     await checkFile(page, whole);
     await look('receipt');
+    assert.equal(await page.evaluate(() => (globalThis as unknown as { shift: number }).shift), 0, 'layout shift');
     await page.close();
     assert.deepEqual([...findings], []);
-    assert.equal(await page.evaluate(() => (globalThis as unknown as { shift: number }).shift), 0, 'layout shift');
     assert.deepEqual(faults, []);
   }
 });
@@ -414,6 +415,41 @@ void test('says what went wrong, and goes on when it is tried again', { timeout:
   answer = file(model);
   await page.click('.message button');
   await page.waitForSelector('.composer', { timeout: TIMEOUT });
+});
+
+void test('says that the model is gone when its worker was killed, and loads it again', { timeout: TIMEOUT }, async () => {
+  const { page } = await openPage();
+  await page.evaluate(() => {
+    const scope = globalThis as unknown as { Worker: typeof Worker; started: Worker };
+    const Native = scope.Worker;
+    scope.Worker = class extends Native {
+      constructor(...args: ConstructorParameters<typeof Native>) {
+        super(...args);
+        scope.started = this;
+      }
+    };
+  });
+  await chat(page);
+  await page.evaluate(() => { (globalThis as unknown as { started: Worker }).started.terminate(); });
+  await page.fill('#message', QUESTION);
+  await page.press('#message', 'Enter');
+  await page.waitForSelector('.answer .fault');
+  assert.match((await page.locator('.answer').last().textContent()) ?? '', /the worker ended.*Press “Change model” and load it again/);
+  await page.click('.model-bar > button');
+  await chat(page);
+});
+
+void test('says so where there is no WebAssembly', { timeout: TIMEOUT }, async () => {
+  const without = await chromium.launch({ executablePath: '/usr/bin/chromium', args: [...ARGUMENTS, '--js-flags=--no-expose-wasm'] });
+  try {
+    const { page } = await openPage({}, `${server.origin}/`, without);
+    await page.click('#load-shipped');
+    await page.waitForSelector('.message .fault');
+    assert.match((await page.textContent('.message .fault')) ?? '', /this browser has no WebAssembly, or a policy of the page forbids it/);
+    assert.equal(await page.locator('.message button').count(), 1);
+  } finally {
+    await without.close();
+  }
 });
 
 assert.ok(existsSync(join(PAGE, 'index.html')), 'build/page is not built: tools/build_page.py');

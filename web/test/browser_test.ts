@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { Identity } from '../src/node.js';
 import { DRIVERS, type Page } from './drivers.js';
+import { withFileSize } from './header.js';
 import { type Answer, cutAfter, file, serve, stallAfter } from './server.js';
 import { artifactPath, MODELS, partsOf, readArtifact, ROOT, slm } from './support.js';
 
@@ -146,6 +147,36 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
       assert.deepEqual(await page.check('text', null), { back: true });
     });
 
+    test('ill-formed UTF-16 is refused with its index', async () => {
+      const { code, index, field } = (await page.check('illFormed', null)) as { code: string; index: number; field: string };
+      assert.deepEqual([code, index, field], ['UTF8', 2, 'text']);
+    });
+
+    test('a model that does not fit is MEMORY with its sizes', async () => {
+      const header = withFileSize(bytes.subarray(0, 192), 2 ** 40);
+      const size = Number(new DataView(header.buffer).getBigUint64(16, true));
+      routes.set('/huge.slm', (_request, response) => {
+        response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': size });
+        response.write(header);
+      });
+      const { code, message } = await refused('/huge.slm');
+      assert.equal(code, 'MEMORY');
+      assert.match(message, new RegExp(`the artifact has ${size} bytes; memory in use: \\d+ bytes, at most 4294967296`));
+    });
+
+    test('a worker that is killed is noticed, and the next one works', async () => {
+      const { fault, later, tokens } = (await page.check('killed', url('/slm-demo.slm'))) as {
+        fault: { code: string; message: string; retryable?: boolean };
+        later: { message: string };
+        tokens: number;
+      };
+      assert.equal(fault.code, 'INTERNAL');
+      assert.match(fault.message, /the worker ended \(the browser stopped it\); load the model again/);
+      assert.equal(fault.retryable, true);
+      assert.equal(later.message, fault.message);
+      assert.equal(tokens, 1);
+    });
+
     test('a wrong chunk is named; what is no model says what it is', async () => {
       if (storage) await page.check('evict', null); // what is cached under the same root needs no network
       const bad = bytes.slice();
@@ -189,6 +220,13 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
       assert.ok(caches.every(({ state, reason }) => state !== 'none' || /another tab/.test(reason ?? '')), JSON.stringify(caches));
       const warm = await load('/slm-demo.slm');
       assert.equal(warm.cache.state, 'hit');
+      if (page.limitStorage !== undefined) {
+        await page.check('evict', null);
+        await page.limitStorage(server.origin, 1 << 20);
+        assert.deepEqual((await load('/slm-demo.slm')).cache, { state: 'none', reason: "there is no room left in the browser's storage for this model" });
+        await page.limitStorage(server.origin, undefined);
+        assert.equal((await load('/slm-demo.slm')).cache.state, 'stored');
+      }
       console.log(`${engine}: load ${warm.loadMs.toFixed(0)} ms, first token ${warm.firstTokenMs.toFixed(0)} ms, warm cache`);
     });
   });

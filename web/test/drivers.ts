@@ -8,6 +8,8 @@ export interface Page {
   open(url: string): Promise<void>;
   /** `check(name, argument)` in the page. */
   check(name: string, argument: unknown): Promise<unknown>;
+  /** Lets the origin store so many bytes; undefined: as many as before. Only where the driver can. */
+  limitStorage?(origin: string, bytes: number | undefined): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -46,6 +48,11 @@ async function chromium(): Promise<Page> {
       await page.waitForFunction(READY);
     },
     check: async (name, argument) => valueOf(await page.evaluate(call(name, argument))),
+    async limitStorage(origin, bytes) {
+      const session = await page.context().newCDPSession(page);
+      await session.send('Storage.overrideQuotaForOrigin', bytes === undefined ? { origin } : { origin, quotaSize: bytes });
+      await session.detach();
+    },
     close: () => browser.close(),
   };
 }

@@ -60,6 +60,32 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
     const { ids } = await need().tokenize(text, { addSpecialTokens: false });
     return { back: (await need().detokenize(ids)).text === text };
   },
+  async illFormed() {
+    const refused = await need().tokenize('ab\ud800').then(() => null, (fault: unknown) => fault);
+    return refused instanceof SlmError ? refused.facts() : null;
+  },
+  /** What a caller sees when the browser ends the worker, and whether it works again after that. */
+  async killed(url: string) {
+    const Native = globalThis.Worker;
+    let started: Worker | undefined;
+    globalThis.Worker = class extends Native {
+      constructor(...args: ConstructorParameters<typeof Native>) {
+        super(...args);
+        started = this;
+      }
+    };
+    const victim = await loadModel(url);
+    globalThis.Worker = Native;
+    const generation = victim.generate({ ids: [1] }, { maxNewTokens: 200, stopAtEos: false });
+    await generation.prompt;
+    started?.terminate();
+    const fault: unknown = await generation.answer.catch((caught: unknown) => caught);
+    const later: unknown = await victim.tokenize('a').catch((caught: unknown) => caught);
+    const again = await loadModel(url);
+    const { tokens } = await again.generate({ ids: [1] }, { maxNewTokens: 1 }).answer;
+    again.close();
+    return { fault: (fault as SlmError).facts(), later: (later as SlmError).facts(), tokens: tokens.length };
+  },
   async damageCache() {
     const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('slm-models');
     const file = await folder.getFileHandle(`${need().facts.artifact}.slm`);
