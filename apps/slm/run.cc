@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "codec/sha256.h"
 #include "evidence/candidate.h"
+#include "evidence/cases_file.h"
 #include "evidence/receipt.h"
 #include "evidence/sampling_record.h"
 #include "runtime/generate.h"
@@ -17,7 +18,6 @@ namespace slm::app {
 namespace {
 
 constexpr uint64_t kMaxPromptBytes = uint64_t{16} << 20;
-constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 
 constexpr uint64_t kDefaultNewTokens = 128;  // of the command and of a batch record alike
 
@@ -324,13 +324,11 @@ Result<Request> RequestOf(const RunArgs& args) {
     SLM_ASSIGN(text, ReadTextFile("-", kMaxPromptBytes));
   }
   if (args.chat) {
-    std::string messages = "[{\"role\":\"user\",\"content\":";
     if (const auto fault = FindUtf8Fault(text)) {
       return Fail(
           MakeError(ErrorCode::kUtf8, "not well-formed UTF-8").At(fault->byte_offset).In("the prompt"));
     }
-    json::AppendQuoted(&messages, text);
-    text = messages + "}]";
+    text = "[" + evidence::MessageJson("user", text) + "]";
     request.spec.kind = golden::InputKind::kMessages;
     request.spec.add_generation_prompt = true;
   }
@@ -425,7 +423,7 @@ void RegisterRun(Command& root, AppContext& context) {
   command.Option("--ids", &args->ids, "Prompt as token ids, separated by commas or blanks");
   command.Flag("--chat", &args->chat, "The prompt is one user message for the chat template");
   command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)",
-                 WholeRange{0, kMaxNewTokens});
+                 WholeRange{0, evidence::kMaxNewTokens});
   command.Flag("--ignore-eos", &args->ignore_eos, "Go on after an end-of-sequence token");
   AddSamplingOptions(command, &args->sampling);
   command.Option("--stop", &args->stop, "End at this text, which is not shown; may be given several times");

@@ -11,6 +11,9 @@ namespace slm::acquire {
 namespace {
 
 constexpr std::string_view kDefaultName = "default";
+// A card speaks of a template and supplies none: its fences may be cut, indented or of another version.
+constexpr std::string_view kNoSupplier =
+    " (the model card supplies no template, so it is not among the choices)";
 
 struct TemplateSource {
   Declaration where;
@@ -142,15 +145,15 @@ void FindExampleConflicts(const SourceView& view, const TemplateSource& chosen,
     if (!IsExample(fence)) continue;
     for (const std::string& marker : MarkersIn(fence.text)) {
       if (known.find(marker) != std::string::npos) continue;
-      Declaration example{view.model_card->path, "", fence.byte_offset + fence.text.find(marker),
-                          ShortenedText(fence.text)};
-      conflicts->push_back(
-          {ErrorCode::kTplAmbiguous,
-           "chat_template",
-           {std::move(example), chosen.where},
-           "an example of the model card holds " + marker + ", which the chat template never writes",
-           true,
-           ""});
+      const Declaration example{view.model_card->path, "", fence.byte_offset + fence.text.find(marker),
+                                ShortenedText(fence.text), false};
+      conflicts->push_back({ErrorCode::kTplAmbiguous,
+                            "chat_template",
+                            {example, chosen.where},
+                            "an example of the model card holds " + marker +
+                                ", which the chat template never writes" + std::string(kNoSupplier),
+                            true,
+                            ""});
       break;
     }
   }
@@ -174,7 +177,7 @@ std::vector<TemplateSource> Collect(const SourceView& view) {
   if (view.model_card != nullptr && !found.empty()) {
     for (const Fence& fence : FencesOf(view.model_card->text)) {
       if (!IsTemplate(fence)) continue;
-      found.push_back({{view.model_card->path, "", fence.byte_offset, ShortenedText(fence.text)},
+      found.push_back({{view.model_card->path, "", fence.byte_offset, ShortenedText(fence.text), false},
                        std::string(kDefaultName),
                        std::string(fence.text)});
     }
@@ -223,6 +226,9 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
   conflict.message =
       "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
       first->where.Ref() + Difference(other->text, first->text);
+  const bool names_card = std::any_of(conflict.declarations.begin(), conflict.declarations.end(),
+                                      [](const Declaration& one) { return !one.can_hold; });
+  if (names_card) conflict.message += kNoSupplier;
   conflicts->push_back(std::move(conflict));
 }
 
