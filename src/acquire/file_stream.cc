@@ -100,8 +100,9 @@ Status ReadInto(const FileDescriptor& source, const Profile& profile, const Byte
                 StreamedFile* file) {
   const bool keep_text = IsParsedKind(file->kind);
   if (keep_text && file->size > profile.limits.max_text_bytes) {
-    return Fail(ErrorCode::kAcqLimit, "a file that must be parsed is larger than " +
-                                          std::to_string(profile.limits.max_text_bytes) + " bytes");
+    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is larger than " +
+                                                    std::to_string(profile.limits.max_text_bytes) + " bytes")
+                    .Field(file->path));
   }
   WeightsReader weights(file->size, profile.safetensors);
   Bytes block(kStreamBlockBytes);
