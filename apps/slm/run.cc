@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "codec/sha256.h"
 #include "evidence/candidate.h"
+#include "evidence/cases_file.h"
 #include "evidence/receipt.h"
 #include "evidence/sampling_record.h"
 #include "records/run_record.h"
@@ -20,7 +21,6 @@ using records::Request;
 using records::WriteAnswer;
 
 constexpr uint64_t kMaxPromptBytes = uint64_t{16} << 20;
-constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 
 struct RunArgs {
   std::string artifact;
@@ -151,13 +151,11 @@ Result<Request> RequestOf(const RunArgs& args) {
     SLM_ASSIGN(text, ReadTextFile("-", kMaxPromptBytes));
   }
   if (args.chat) {
-    std::string messages = "[{\"role\":\"user\",\"content\":";
     if (const auto fault = FindUtf8Fault(text)) {
       return Fail(
           MakeError(ErrorCode::kUtf8, "not well-formed UTF-8").At(fault->byte_offset).In("the prompt"));
     }
-    json::AppendQuoted(&messages, text);
-    text = messages + "}]";
+    text = "[" + evidence::MessageJson("user", text) + "]";
     request.spec.kind = golden::InputKind::kMessages;
     request.spec.add_generation_prompt = true;
   }
@@ -271,7 +269,7 @@ void RegisterRun(Command& root, AppContext& context) {
   command.Option("--ids", &args->ids, "Prompt as token ids, separated by commas or blanks");
   command.Flag("--chat", &args->chat, "The prompt is one user message for the chat template");
   command.Option("--max-new-tokens", &args->max_new_tokens, "At most so many new tokens (default 128)",
-                 WholeRange{0, kMaxNewTokens});
+                 WholeRange{0, evidence::kMaxNewTokens});
   command.Flag("--ignore-eos", &args->ignore_eos, "Go on after an end-of-sequence token");
   AddSamplingOptions(command, &args->sampling);
   command.Option("--stop", &args->stop, "End at this text, which is not shown; may be given several times");

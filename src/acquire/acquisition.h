@@ -56,6 +56,14 @@ struct ConflictChoice {
   Hash256 conflict{};
 };
 
+// A key of the tokenizer's files without effect on the chain.
+struct IgnoredKey {
+  std::string file;
+  std::string key;
+  std::string value;  // as it stands in the file, cut to 256 bytes
+  std::string reason;
+};
+
 struct Acquisition {
   Hash256 id{};
   std::string name;
@@ -69,8 +77,9 @@ struct Acquisition {
   Hash256 license{};
   std::string redistribution;  // "allowed", "conditional", "forbidden", "by-decision"
   std::vector<ConflictChoice> choices;
-  // Keys outside the family profile that a person called documentary; conversion lets them through.
+  // Keys outside every list that a person called documentary; conversion lets them through.
   std::vector<DocumentaryKey> documentary_keys;
+  std::vector<IgnoredKey> ignored_metadata;  // in order of file; of config.json the artifact says it
   // The weights files to read, in order of path: the single file, or the shards of the index.
   std::vector<std::string> weights;
   std::vector<std::string> ignored;  // folders that were left out; not part of any node

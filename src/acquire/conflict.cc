@@ -1,6 +1,7 @@
 #include "acquire/conflict.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tokenizer/tokenizer.h"
 
@@ -55,8 +56,9 @@ struct HighestId {
   json::Value where;
   bool found = false;
 
+  // A number beyond every id is TOK-ID when the tokenizer is read, whatever the embedding has.
   void Take(uint64_t candidate, json::Value value) {
-    if (found && candidate <= id) return;
+    if (candidate > std::numeric_limits<uint32_t>::max() || (found && candidate <= id)) return;
     *this = {candidate, value, true};
   }
 };

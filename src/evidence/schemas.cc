@@ -59,7 +59,7 @@ constexpr Key kAcquisitionKeys[] = {
     {"name", Kind::kText},    {"revision", Kind::kText},       {"transport", Kind::kText},
     {"binding", Kind::kText}, {"profile", Kind::kHash},        {"profile_name", Kind::kText},
     {"spdx", Kind::kText},    {"redistribution", Kind::kText}, {"weights", Kind::kArray},
-    {"flags", Kind::kArray},  {"choices", Kind::kArray}};
+    {"flags", Kind::kArray},  {"choices", Kind::kArray},       {"ignored_metadata", Kind::kArray}};
 constexpr Role kAcquisitionRoles[] = {{"source-tree", "source-tree"},
                                       {"license", "license-decision"},
                                       {"conflict", "conflict", 0, kMany},
