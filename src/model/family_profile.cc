@@ -122,9 +122,14 @@ bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts) {
 }
 
 bool LooksBehavioural(std::string_view key, const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
+  const auto is_edge = [key](size_t at) {
+    return at == key.size() || std::string_view("_.-").find(key[at]) != std::string_view::npos;
+  };
+  for (std::string_view word : words) {
+    const bool whole = word.ends_with('$');
+    if (whole) word.remove_suffix(1);
     for (size_t at = key.find(word); at != std::string_view::npos; at = key.find(word, at + 1)) {
-      if (at == 0 || std::string_view("_.-").find(key[at - 1]) != std::string_view::npos) return true;
+      if ((at == 0 || is_edge(at - 1)) && (!whole || is_edge(at + word.size()))) return true;
     }
   }
   return false;

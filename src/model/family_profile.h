@@ -42,8 +42,8 @@ using KeyRules = std::map<std::string, KeyRule, std::less<>>;
 // Whether `value` is one of the JSON texts of a rule.
 [[nodiscard]] bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts);
 
-// Whether a part of the name begins with one of `words`; parts end at '_', '.' and '-'. Such a name says
-// that the key changes behaviour.
+// Whether a part of the name begins with one of `words`, or is one where the word ends with '$'; parts end at
+// '_', '.' and '-'. Such a name says that the key changes behaviour.
 [[nodiscard]] bool LooksBehavioural(std::string_view key, const std::vector<std::string>& words);
 
 class FamilyProfile {
