@@ -39,7 +39,8 @@ class OpenedContainer {
       SLM_ASSIGN(node, (*store)->GetNode(id));
     }
     if (node.type != "observation" && node.type != "oracle-run") {
-      return Fail(MakeError(ErrorCode::kUsage, "node " + name + " is a " + node.type + ", no observation"));
+      return Fail(
+          MakeError(ErrorCode::kUsage, "node " + name + " is of type " + node.type + ", no observation"));
     }
     SLM_ASSIGN(golden_, evidence::OpenGoldenBlob(SourceOver(**store), evidence::HashOf(node, "blob")));
     return {};

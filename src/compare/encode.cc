@@ -240,9 +240,10 @@ std::string RoundedText(double value) {
 
 std::string DifferenceText(const Difference& difference) {
   std::string out(LevelName(difference.level));
+  const bool is_whole_case = difference.place == "case" && !difference.case_id.empty();
   out += " at " + difference.place;
   if (!difference.index.empty()) out += IndexText(difference.index);
-  if (!difference.case_id.empty()) out += " of case " + difference.case_id;
+  if (!difference.case_id.empty()) out += (is_whole_case ? " " : " of case ") + difference.case_id;
   out += ": ";
   if (!difference.code.empty()) out += difference.code + ", ";
   out += difference.what;

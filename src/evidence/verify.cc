@@ -690,7 +690,7 @@ Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt, 
   if (!bytes.has_value()) return Fail(std::move(bytes).error());
   SLM_ASSIGN(const Node root, DecodeNode(*bytes));
   if (root.type != "promotion") {
-    return Fail(MakeError(ErrorCode::kNodeType, "node " + ToHex(receipt) + " is a " + root.type +
+    return Fail(MakeError(ErrorCode::kNodeType, "node " + ToHex(receipt) + " is of type " + root.type +
                                                     ", no promotion; give a receipt's id")
                     .Field("type"));
   }
