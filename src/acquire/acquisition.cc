@@ -278,7 +278,13 @@ class Transaction {
     if (!view_.config)
       return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no config.json").In("config.json"));
     for (const StreamedFile& file : files_) {
-      if (file.kind == "chat-template" || file.kind == "named-template") view_.templates.push_back(&file);
+      if (file.kind != "chat-template" && file.kind != "named-template") continue;
+      if (const auto fault = FindUtf8Fault(file.text)) {
+        return Fail(MakeError(ErrorCode::kUtf8, "a chat template is not well-formed UTF-8")
+                        .At(fault->byte_offset)
+                        .In(file.path));
+      }
+      view_.templates.push_back(&file);
     }
     return {};
   }
@@ -495,8 +501,8 @@ class Transaction {
     std::map<std::string, std::string> spdx_of;
     for (const LicenseEvidence& item : finding.evidence) {
       const bool is_card = item.rule == "card";
-      conflict.declarations.push_back(
-          {item.path, is_card ? "license" : "", item.byte_offset, is_card ? item.value : item.spdx});
+      conflict.declarations.push_back({item.path, is_card ? "license" : "", item.byte_offset,
+                                       is_card ? ShortenedText(item.value) : item.spdx});
       spdx_of[conflict.declarations.back().Ref()] = item.spdx;
     }
     SLM_TRY(Settle({conflict}));

@@ -1,5 +1,6 @@
 #include "acquire/acquisition_nodes.h"
 
+#include "acquire/conflict.h"
 #include "codec/cbor.h"
 
 namespace slm::acquire {
@@ -139,7 +140,7 @@ Node LicenseNode(const LicenseOutcome& outcome, const LicenseTables& tables) {
     evidence.emplace_back(cbor::Map{{"path", PathBytes(item.path)},
                                     {"blob", item.blob},
                                     {"byte_offset", item.byte_offset},
-                                    {"value", item.value},
+                                    {"value", ShortenedText(item.value)},
                                     {"spdx", item.spdx},
                                     {"rule", item.rule}});
   }

@@ -412,6 +412,23 @@ TEST_F(AcquisitionTest, Acq12Cfg02KeysOfTheTokenizersFiles) {
   ExpectRefused(source, "CFG-VALUE", "tokenizer_config.json", 12, "auto_map");
 }
 
+// Cards and licenses may hold any bytes; nodes hold their text all the same.
+TEST_F(AcquisitionTest, Acq12BytesThatAreNoText) {
+  TestSource source;
+  source.card = "---\nlicense: m\xff\n---\n";
+  ExpectRefused(source, "LIC-OTHER", "README.md", 13, "license");
+  request_.decision_paths = {WriteStatement("license", {ToHex(Sha256Of(AsBytes(source.card)))}, "MIT")};
+  const auto decided = Acquire(source);
+  ASSERT_TRUE(decided.has_value()) << decided.error().ToString();
+  request_.decision_paths = {};
+  source = TestSource();
+  source.card += "```\n<|\xff|>\n```\n";
+  ExpectRefused(source, "TPL-AMBIGUOUS", "README.md", source.card.find("<|"), "chat_template");
+  source = TestSource();
+  source.more = {{"chat_template.jinja", "{{ x }}\xff"}};
+  ExpectRefused(source, "UTF8", "chat_template.jinja", 7, "");
+}
+
 TEST_F(AcquisitionTest, Acq12Cfg02FieldsThatChangeTheModelAreFatal) {
   TestSource source;
   source.config.insert(1, R"("attn_magic":2,)");

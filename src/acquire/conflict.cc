@@ -1,7 +1,8 @@
 #include "acquire/conflict.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "base/utf8.h"
 
 #include "tokenizer/tokenizer.h"
 
@@ -56,9 +57,8 @@ struct HighestId {
   json::Value where;
   bool found = false;
 
-  // A number beyond every id is TOK-ID when the tokenizer is read, whatever the embedding has.
   void Take(uint64_t candidate, json::Value value) {
-    if (candidate > std::numeric_limits<uint32_t>::max() || (found && candidate <= id)) return;
+    if (found && candidate <= id) return;
     *this = {candidate, value, true};
   }
 };
@@ -120,10 +120,13 @@ void FindVocabularyConflicts(const SourceView& view, const Profile& profile, std
 }  // namespace
 
 std::string ShortenedText(std::string_view text) {
-  if (text.size() <= kMaxValueBytes) return std::string(text);
-  size_t end = kMaxValueBytes;
-  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return std::string(text.substr(0, end));
+  if (text.size() > kMaxValueBytes) {
+    size_t end = kMaxValueBytes;
+    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+    text = text.substr(0, end);
+  }
+  // A model card or license may hold any bytes, a node's text UTF-8 only.
+  return FindUtf8Fault(text) ? EscapeForDisplay(text) : std::string(text);
 }
 
 Declaration Declare(std::string_view file, json::Value value) {

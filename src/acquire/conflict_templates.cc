@@ -160,7 +160,7 @@ void FindExampleConflicts(const SourceView& view, const TemplateSource& chosen,
       break;
     }
     if (conflict.declarations.empty()) {
-      conflict.message = "an example of the model card holds " + std::string(*foreign) +
+      conflict.message = "an example of the model card holds " + ShortenedText(*foreign) +
                          ", which the chat template never writes" + std::string(kNoSupplier);
     }
     conflict.declarations.push_back(

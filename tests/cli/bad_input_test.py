@@ -211,6 +211,18 @@ def card_with_another_template(folder: Folder) -> Place:
     return "README.md", card.read_bytes().index(b"{% for"), "chat_template"
 
 
+def template_that_is_no_text(folder: Folder) -> Place:
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "house.jinja").write_bytes(b"{{ 1 }}\xff")
+    return "additional_chat_templates/house.jinja", 7, None
+
+
+def card_that_is_no_text(folder: Folder) -> Place:
+    card = folder / "README.md"
+    card.write_bytes(card.read_bytes() + b"```jinja\n{% for m in messages %}\xff{% endfor %}\n```\n")
+    return "README.md", card.read_bytes().index(b"{% for"), "chat_template"
+
+
 def text_file_too_large(folder: Folder) -> Place:
     with (folder / "chat_template.jinja").open("wb") as file:
         file.truncate((64 << 20) + 1)
@@ -226,7 +238,8 @@ SOURCES: tuple[tuple[Callable[[Folder], Place], str], ...] = (
     (special_tokens_cut_up, "CFG-VALUE"), (foreign_tokenizer_class, "CFG-VALUE"), (another_tokenizer_file, "CFG-VALUE"),
     (argument_in_the_special_tokens, "CFG-VALUE"), (key_that_nobody_lists, "CFG-UNCLASSIFIED"),
     (name_that_speaks_of_behaviour, "CFG-UNKNOWN-FIELD"), (special_token_without_id, "TOK-ADDED-ID"),
-    (id_beyond_every_id, "TOK-ID"), (card_with_another_template, "TPL-AMBIGUOUS"), (text_file_too_large, "ACQ-LIMIT"))
+    (id_beyond_every_id, "TOK-ID"), (card_with_another_template, "TPL-AMBIGUOUS"), (text_file_too_large, "ACQ-LIMIT"),
+    (template_that_is_no_text, "UTF8"), (card_that_is_no_text, "TPL-AMBIGUOUS"))
 
 
 # ---- changing an artifact (docs/spec/slm.md) ------------------------------------------------------
