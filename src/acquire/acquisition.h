@@ -93,7 +93,8 @@ struct Acquisition {
 
 // Errors: ACQ-*, LFS-*, ST-*, IX-*, LIC-*, CFG-*, TOK-ADDED-ID and TPL-AMBIGUOUS for conflicts,
 // CFG-UNKNOWN-FIELD, CFG-UNCLASSIFIED and CFG-VALUE for keys of the configuration and of the tokenizer's
-// files, DECISION-BAD, the JSON codes, UTF8 for a chat template, those of the store. A conflict leaves its receipt in the store.
+// files, DECISION-BAD, the JSON codes, UTF8 for a chat template, those of the store. A conflict leaves its
+// receipt in the store.
 [[nodiscard]] Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request);
 
 // Why an acquisition of the store is not what its own files and statements give.

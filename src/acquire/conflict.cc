@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-
 #include "tokenizer/tokenizer.h"
 
 namespace slm::acquire {
