@@ -55,7 +55,7 @@ Result<std::optional<std::string>> TemplateOfConfig(json::Value config, std::vec
   const auto value = config.Find("chat_template");
   if (!value || value->is_null()) return std::optional<std::string>();
   if (value->is_string()) return std::optional<std::string>(value->string());
-  const auto wrong = [&value](std::string message) {
+  const auto wrong = [&value](std::string message) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kTplInput, std::move(message)).At(value->byte_offset()).Field("chat_template"));
   };

@@ -57,7 +57,7 @@ class ContextLoader {
   }
 
   Result<Value> LoadNumber(const json::Value& value, Owner owner) {
-    const auto refuse = [&value](const char* what) {
+    const auto refuse = [&value](const char* what) -> std::unexpected<Error> {
       return Fail(MakeError(ErrorCode::kTplInput, what).At(value.byte_offset()).Field(value.Path()));
     };
     const std::string_view text = value.number_text();

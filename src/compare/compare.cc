@@ -161,7 +161,7 @@ Status CheckModes(const Evidence& evidence, const golden::Golden& candidate) {
 
 // The limits were calibrated for a source and a backend; elsewhere they say nothing (TOL-04).
 Status CheckScope(const Policy& policy, const golden::Golden& reference, const golden::Golden& candidate) {
-  const auto out_of_scope = [&policy](std::string what, std::string_view field) {
+  const auto out_of_scope = [&policy](std::string what, std::string_view field) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kPolScope, "policy " + policy.name + " " + std::move(what)).Field(field));
   };

@@ -169,7 +169,7 @@ Node DecisionNode(const Decision& decision, std::vector<Edge> extra_edges) {
 
 Status CheckDecisionNode(const Node& node, ByteSpan statement) {
   SLM_ASSIGN(const Decision decision, ParseDecision(statement, "the statement of a decision"));
-  const auto differs = [](std::string_view key) {
+  const auto differs = [](std::string_view key) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kDecisionBad, "the decision says something else than its statement").Field(key));
   };

@@ -14,7 +14,7 @@ struct RenderInput {
 
 Result<RenderInput> ReadRecord(const json::Value& record) {
   SLM_TRY(OnlyMembers(record, {"id", "context", "template", "clock"}));
-  const auto bad = [](const json::Value& value, std::string_view what) {
+  const auto bad = [](const json::Value& value, std::string_view what) -> std::unexpected<Error> {
     return Fail(MakeError(ErrorCode::kTplInput, std::string(value.key()) + " is " + std::string(what))
                     .At(value.byte_offset())
                     .Field(value.key()));

@@ -1,6 +1,10 @@
 // The three engines, each by its own driver (Debian's browsers; docs/dependencies.md).
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+
+import type { CDPSession } from 'playwright-core';
 
 export interface Page {
   readonly engine: string;
@@ -35,12 +39,15 @@ function program(name: string, candidates: string[]): string {
 
 async function chromium(): Promise<Page> {
   const { chromium: driver } = await import('playwright-core');
-  const browser = await driver.launch({
+  // A profile on disk: one in memory has no storage limits.
+  const profile = mkdtempSync(join(tmpdir(), 'slm-chromium-'));
+  const browser = await driver.launchPersistentContext(profile, {
     executablePath: program('chromium', ['/usr/bin/chromium']),
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync'],
   });
   const page = await browser.newPage();
+  let session: CDPSession | undefined;
   return {
     engine: 'chromium',
     async open(url) {
@@ -49,11 +56,13 @@ async function chromium(): Promise<Page> {
     },
     check: async (name, argument) => valueOf(await page.evaluate(call(name, argument))),
     async limitStorage(origin, bytes) {
-      const session = await page.context().newCDPSession(page);
+      session ??= await browser.newCDPSession(page); // the limit lasts as long as it
       await session.send('Storage.overrideQuotaForOrigin', bytes === undefined ? { origin } : { origin, quotaSize: bytes });
-      await session.detach();
     },
-    close: () => browser.close(),
+    async close() {
+      await browser.close();
+      rmSync(profile, { recursive: true, force: true });
+    },
   };
 }
 
