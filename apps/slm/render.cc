@@ -29,7 +29,7 @@ struct RenderArgs {
 void WriteRendered(const chat::Rendered& rendered, json::Writer& out) {
   out.Key("text").String(rendered.text);
   out.Key("spans").BeginArray();
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     out.BeginObject().Key("begin").Uint(span.begin).Key("end").Uint(span.end);
     out.Key("owner").String(span.owner).EndObject();
   }
@@ -206,7 +206,7 @@ void WriteExplanation(const Explanation& explanation, const chat::Program& progr
 std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
                     const Explanation& explanation) {
   std::string text;
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";

@@ -81,6 +81,9 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
     case Op::kTest:
       constant(0);
       node->id = TestId(text(0));
+      node->plain_test = node->id != kNoBuiltin && IsTestOfType(node->id) && source.operands[2] == 0 &&
+                         source.operands[3] == 0 && source.operands[4] == kNoNode &&
+                         source.operands[5] == kNoNode;
       return {};
     case Op::kMacro:
       if (source.operands[0] == kNoNode) {
@@ -108,7 +111,66 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
   }
+  made->FindPrompt();
   return std::shared_ptr<const Executable>(std::move(made));
+}
+
+// What stands before the first statement that may read or set add_generation_prompt is the same with another
+// value of it. Resolving the variable at the start of the root is no reading.
+void Executable::FindPrompt() {
+  std::vector<uint32_t> pending{program_.nodes[program_.root].operands[1]};
+  while (!pending.empty()) {
+    const uint32_t index = pending.back();
+    pending.pop_back();
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op != Op::kSequence) {
+      statements_.push_back(index);
+      continue;
+    }
+    ++n_sequences_;
+    pending.insert(pending.end(), node.operands.rbegin(), node.operands.rend());
+  }
+  std::vector<bool> resolves(program_.nodes.size(), false);
+  std::vector<uint32_t> slots;
+  for (const uint32_t index : statements_) {
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op != Op::kResolve || program_.strings[node.operands[1]] != kGenerationPrompt) continue;
+    resolves[index] = true;
+    slots.push_back(node.operands[0]);
+  }
+  std::vector<bool> member(program_.nodes.size(), false);
+  uint32_t first = kNoNode;
+  for (uint32_t index = 0; index < program_.nodes.size(); ++index) {
+    const ProgramNode& node = program_.nodes[index];
+    const auto is_prompt = [&](uint32_t text) {
+      return text != kNoNode && program_.strings[text] == kGenerationPrompt;
+    };
+    bool touches = false;
+    if (node.op == Op::kLoad) touches = is_prompt(node.operands[2]);
+    if (node.op == Op::kResolve) touches = !resolves[index] && is_prompt(node.operands[1]);
+    if (node.op == Op::kTargetName) {
+      touches = is_prompt(node.operands[1]) ||
+                std::find(slots.begin(), slots.end(), node.operands[0]) != slots.end();
+    }
+    if (node.op == Op::kAlias)
+      touches = std::find(slots.begin(), slots.end(), node.operands[2]) != slots.end();
+    if (node.op == Op::kClear) {
+      touches = std::any_of(node.operands.begin(), node.operands.end(), [&](uint32_t slot) {
+        return std::find(slots.begin(), slots.end(), slot) != slots.end();
+      });
+    }
+    if (touches) first = std::min(first, index);
+    if (node.op == Op::kAttribute) member[node.operands[0]] = true;
+  }
+  // A node stands before its user: the statement that holds it is this one or an earlier one.
+  prompt_at_ = 0;
+  while (prompt_at_ < statements_.size() && (first == kNoNode || statements_[prompt_at_] < first))
+    ++prompt_at_;
+  for (uint32_t index = 0; index < program_.nodes.size(); ++index) {
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op == Op::kLoad && program_.strings[node.operands[2]] == "loop" && !member[index])
+      keeps_loops_ = true;
+  }
 }
 
 // ---- running it ----
@@ -139,7 +201,73 @@ class Interpreter {
   Interpreter(const Executable& executable, Runtime& runtime, const std::string& clock)
       : executable_(executable), runtime_(runtime), clock_(clock) {}
 
-  Result<Execution> Run(const Variables& variables) {
+  // `prompt`: in place of add_generation_prompt; missing: what the variables say.
+  Result<Execution> Run(const Variables& variables, const Value& prompt, bool asks_prompt) {
+    Bind(variables, prompt);
+    output_ = &root_;
+    const Node& root = At(executable_.program_.root);
+    active_ = NewActivation(nullptr, root.operands[0]);
+    const bool may_ask = asks_prompt && executable_.prompt_at_ < executable_.statements_.size();
+    Snapshot snapshot;
+    bool good = runtime_.Work(executable_.n_sequences_);
+    for (size_t i = 0; good && i < executable_.statements_.size(); ++i) {
+      if (may_ask && i == executable_.prompt_at_) Save(root.operands[0], &snapshot);
+      good = Statement(executable_.statements_[i]) != Flow::kError;
+    }
+    if (!good || !CheckJoin(root_)) return Fail(runtime_.error());
+    if (may_ask) execution_.prompt_writes = PromptWrites(variables, snapshot);
+    execution_.output = std::move(root_.text);
+    return std::move(execution_);
+  }
+
+ private:
+  // The state of a run between two statements of the root.
+  struct Snapshot {
+    std::vector<Value> slots;
+    std::vector<Value> context;
+    Heap::Namespaces namespaces;
+    size_t n_output = 0;
+    uint64_t n_steps = 0;
+    bool complete = false;  // nothing else that changes is alive
+  };
+  void Save(uint32_t n_slots, Snapshot* snapshot) {
+    snapshot->slots.assign(active_->slots, active_->slots + n_slots);
+    snapshot->context = context_;
+    snapshot->namespaces = heap().SaveNamespaces();
+    snapshot->n_output = root_.text.size();
+    snapshot->n_steps = runtime_.steps();
+    snapshot->complete = !heap().has_changing() && !executable_.keeps_loops_;
+  }
+
+  // Whether add_generation_prompt being false gives another text. Runs what follows the snapshot once more.
+  bool PromptWrites(const Variables& variables, const Snapshot& snapshot) {
+    if (!snapshot.complete) {
+      Runtime again(runtime_.budgets());
+      const auto without = Interpreter(executable_, again, clock_).Run(variables, Value::Bool(false), false);
+      return !without || without->output.text() != root_.text.text();
+    }
+    heap().RestoreNamespaces(snapshot.namespaces);
+    std::copy(snapshot.slots.begin(), snapshot.slots.end(), active_->slots);
+    context_ = snapshot.context;
+    runtime_.Rewind(snapshot.n_steps);
+    for (size_t i = 0; i < context_.size(); ++i) {
+      if (executable_.context_names_[i] == kGenerationPrompt) context_[i] = Value::Bool(false);
+    }
+    for (size_t i = 0; i < executable_.prompt_at_; ++i) {
+      const Node& node = At(executable_.statements_[i]);
+      if (node.op == Op::kResolve && executable_.context_names_[node.id] == kGenerationPrompt)
+        active_->slots[node.operands[0]] = Value::Bool(false);
+    }
+    Sink without;
+    output_ = &without;
+    for (size_t i = executable_.prompt_at_; i < executable_.statements_.size(); ++i) {
+      if (Statement(executable_.statements_[i]) == Flow::kError) return true;
+    }
+    return !without.foreign.empty() ||
+           std::string_view(root_.text.text()).substr(snapshot.n_output) != without.text.text();
+  }
+
+  void Bind(const Variables& variables, const Value& prompt) {
     for (const std::string& name : executable_.context_names_) {
       const auto found =
           std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
@@ -149,16 +277,10 @@ class Interpreter {
         const uint32_t function = FunctionId(name);
         context_.push_back(function == kNoFunction ? Value::Missing() : Value::Function(function));
       }
+      if (!prompt.is_missing() && name == kGenerationPrompt) context_.back() = prompt;
     }
-    output_ = &root_;
-    const Node& root = At(executable_.program_.root);
-    active_ = NewActivation(nullptr, root.operands[0]);
-    if (Statement(root.operands[1]) == Flow::kError || !CheckJoin(root_)) return Fail(runtime_.error());
-    execution_.output = std::move(root_.text);
-    return std::move(execution_);
   }
 
- private:
   // The loop's own filter, `for x in y if test`: a generator that reads what the loop has assigned so far.
   class LoopFilter final : public IteratorObject {
    public:
@@ -227,6 +349,61 @@ class Interpreter {
     runtime_.SetPlace(node.place);
     return false;
   }
+  // A text, or the sum or concatenation of several, written without being put together first.
+  Flow Write(const Node& output) {
+    const Node& node = At(output.operands[0]);
+    if (node.op == Op::kBinary && node.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
+      const Depth depth(&depth_);
+      const size_t begin = output_->text.size();
+      const Value rest = WriteSum(node, begin);
+      if (!rest.is_missing()) return Emit(rest, output);
+      return CheckOutput(output) ? Flow::kNormal : Flow::kError;
+    }
+    if (node.op == Op::kConcat) {
+      const Depth depth(&depth_);
+      if (!Enter(node)) return Flow::kError;
+      ShortVector<Value, 8> parts;
+      if (!EvaluateAll(node.operands, node.n_operands, &parts)) return FailAt(node);
+      if (std::any_of(parts.begin(), parts.end(), [](const Value& part) { return part.is_markup(); }))
+        return Emit(Joined(parts), output);
+      for (const Value& part : parts) {
+        if (!runtime_.AppendText(part, &output_->text) || !CheckOutput(node)) return FailAt(node);
+      }
+      return Flow::kNormal;
+    }
+    return Emit(Evaluate(output.operands[0]), output);
+  }
+  bool Append(const Value& text, const Node& node) {
+    AppendText(&output_->text, runtime_.Flat(text));
+    return CheckOutput(node);
+  }
+  static bool IsPlain(const Value& value) { return value.is_string() && !value.is_markup(); }
+  // Appends the sum's parts while all of them are plain texts, and returns missing; else takes them back from
+  // `begin` on and returns the sum.
+  Value WriteSum(const Node& sum, size_t begin) {
+    const Depth depth(&depth_);
+    if (!Enter(sum)) return Value::Error();
+    const Node& left = At(sum.operands[1]);
+    Value value;
+    if (left.op == Op::kBinary && left.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
+      value = WriteSum(left, begin);
+    } else {
+      value = Evaluate(sum.operands[1]);
+      if (IsPlain(value)) value = Append(value, sum) ? Value::Missing() : Value::Error();
+    }
+    if (value.failed()) return value;
+    const Value right = Evaluate(sum.operands[2]);
+    if (right.failed()) return right;
+    if (value.is_missing()) {
+      if (IsPlain(right)) return Append(right, sum) ? Value::Missing() : Value::Error();
+      value = heap().String(output_->text, begin);
+      output_->text.Truncate(begin);
+    }
+    const Value result = Bounded(runtime_.Binary(Arithmetic::kAdd, value, right));
+    if (result.failed()) runtime_.SetPlace(sum.place);
+    return result;
+  }
+
   Flow Emit(const Value& value, const Node& node) {
     if (value.failed() || !runtime_.AppendText(value, &output_->text)) return FailAt(node);
     return CheckOutput(node) ? Flow::kNormal : Flow::kError;
@@ -249,7 +426,7 @@ class Interpreter {
         output_->text.Append(node.constant.view(), kTemplateOwner);
         return CheckOutput(node) ? Flow::kNormal : Flow::kError;
       case Op::kOutput:
-        return Emit(Evaluate(node.operands[0]), node);
+        return Write(node);
       case Op::kSequence:
         for (uint32_t i = 0; i < node.n_operands; ++i) {
           const Flow flow = Statement(node.operands[i]);
@@ -570,6 +747,12 @@ class Interpreter {
       case Op::kItem: {
         const Value object = Evaluate(node.operands[0]);
         if (object.failed()) return object;
+        const Node& name = At(node.operands[1]);
+        if (name.op == Op::kString && object.kind() == ValueKind::kDict) {
+          if (!runtime_.Work(1)) return Value::Error();
+          if (const Value* found = Find(object.dict(), name.constant.view())) return *found;
+          return runtime_.Item(object, name.constant);
+        }
         const Value key = Evaluate(node.operands[1]);
         return key.failed() ? key : runtime_.Item(object, key);
       }
@@ -656,11 +839,12 @@ class Interpreter {
     return runtime_.OverBudget("values nested too deep");
   }
 
-  bool EvaluateAll(const uint32_t* nodes, uint32_t n, std::vector<Value>* values) {
-    values->reserve(n);
+  template <typename Values>
+  bool EvaluateAll(const uint32_t* nodes, uint32_t n, Values* values) {
     for (uint32_t i = 0; i < n; ++i) {
-      values->push_back(Evaluate(nodes[i]));
-      if (values->back().failed()) return false;
+      const Value value = Evaluate(nodes[i]);
+      if (value.failed()) return false;
+      values->push_back(value);
     }
     return true;
   }
@@ -689,6 +873,10 @@ class Interpreter {
     for (uint32_t i = 1; i + 1 < node.n_operands && !left.failed(); i += 2) {
       const Value right = Evaluate(node.operands[i + 1]);
       if (right.failed()) return right;
+      if (node.n_operands == 3 && node.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
+          left.kind() != right.kind() && (left.is_string() || right.is_string())) {
+        return Value::Bool(node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual));
+      }
       result = runtime_.Compare(static_cast<Comparison>(node.operands[i]), left, right);
       if (result.failed() || result.integer() == 0) return result;
       left = right;
@@ -697,8 +885,10 @@ class Interpreter {
   }
 
   Value Concat(const Node& node) {
-    std::vector<Value> parts;
-    if (!EvaluateAll(node.operands, node.n_operands, &parts)) return Value::Error();
+    ShortVector<Value, 8> parts;
+    return EvaluateAll(node.operands, node.n_operands, &parts) ? Joined(parts) : Value::Error();
+  }
+  Value Joined(const ShortVector<Value, 8>& parts) {
     Value result = heap().Borrow("", kTemplateOwner);
     for (const Value& part : parts) {
       const Value text = runtime_.ToText(part);
@@ -785,6 +975,10 @@ class Interpreter {
     const bool filter = node.op == Op::kFilter;
     const Value receiver = Evaluate(node.operands[1]);
     if (receiver.failed()) return receiver;
+    if (node.plain_test) {
+      if (!runtime_.Work(1)) return Value::Error();
+      return Value::Bool(TestOfType(node.id, receiver));
+    }
     CallArguments arguments;
     if (!Arguments(node, 2, &arguments)) return Value::Error();
     if (node.id == kNoBuiltin) {
@@ -840,14 +1034,14 @@ class Interpreter {
       case ValueKind::kLoop: {
         const auto& loop = function.object<LoopObject>();
         Value iterable;
-        if (!Bind(runtime_, "__call__", arguments, {"iterable"}, 1, &iterable)) return Value::Error();
+        if (!chat::Bind(runtime_, "__call__", arguments, {"iterable"}, 1, &iterable)) return Value::Error();
         if (loop.recursion == nullptr) {
           return runtime_.RaiseType("The loop must have the 'recursive' marker to be called recursively.");
         }
         return RunRecursion(*static_cast<const Recursion*>(loop.recursion), iterable, loop.depth0 + 1);
       }
       case ValueKind::kJoiner: {
-        if (!Bind(runtime_, "__call__", arguments, {}, 0, nullptr)) return Value::Error();
+        if (!chat::Bind(runtime_, "__call__", arguments, {}, 0, nullptr)) return Value::Error();
         auto& joiner = function.object<JoinerObject>();
         if (joiner.used) return joiner.separator;
         joiner.used = true;
@@ -881,13 +1075,13 @@ class Interpreter {
   bool BindMacro(const Node& node, const CallArguments& arguments, Activation* own) {
     const uint32_t flags = node.operands[2];
     const uint32_t n_parameters = (node.n_operands - 6) / 2;
-    std::vector<CallArguments::Keyword> keywords = arguments.keywords;
+    auto keywords = arguments.keywords;
     const auto take = [&keywords](std::string_view name, Value* value) {
       const auto found =
           std::find_if(keywords.begin(), keywords.end(), [name](const auto& k) { return k.name == name; });
       if (found == keywords.end()) return false;
       *value = found->value;
-      keywords.erase(found);
+      keywords.Erase(static_cast<size_t>(found - keywords.begin()));
       return true;
     };
     bool found_caller = false;
@@ -958,9 +1152,9 @@ class Interpreter {
   uint64_t n_calls_ = 0;
 };
 
-Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Variables& variables,
-                          const std::string& clock) {
-  return Interpreter(executable, runtime, clock).Run(variables);
+Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Request& request) {
+  return Interpreter(executable, runtime, request.clock)
+      .Run(request.variables, Value::Missing(), request.asks_prompt);
 }
 
 }  // namespace slm::chat

@@ -32,7 +32,15 @@ struct Segment {
 // UTF-8 text under construction, and who owns which part of it.
 class TextBuilder {
  public:
-  void Append(std::string_view text, Owner owner);
+  void Append(std::string_view text, Owner owner) {
+    if (text.empty()) return;
+    text_.append(text);
+    if (!segments_.empty() && segments_.back().owner == owner) {
+      segments_.back().end = text_.size();
+    } else {
+      segments_.push_back({text_.size(), owner});
+    }
+  }
   void AppendScalar(char32_t scalar, Owner owner);
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
@@ -41,6 +49,14 @@ class TextBuilder {
     text_.clear();
     segments_.clear();
   }
+  void Reserve(size_t n_bytes, size_t n_segments) {
+    text_.reserve(n_bytes);
+    segments_.reserve(n_segments);
+  }
+  // Drops what stands behind the first `size` bytes.
+  void Truncate(size_t size);
+  [[nodiscard]] std::string TakeText() { return std::move(text_); }
+  [[nodiscard]] std::vector<Segment> TakeSegments() { return std::move(segments_); }
 
  private:
   std::string text_;
@@ -302,27 +318,46 @@ class Heap {
   // Text whose bytes are copied; `Borrow` keeps a view that outlives the rendering.
   [[nodiscard]] Value String(std::string_view text, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Borrow(std::string_view text, Owner owner);
-  [[nodiscard]] Value String(const TextBuilder& builder);
+  [[nodiscard]] Value String(const TextBuilder& builder) { return String(builder, 0); }
+  // What the builder holds from byte `begin` on.
+  [[nodiscard]] Value String(const TextBuilder& builder, size_t begin);
   // Bytes [begin, end) of `text`.
   [[nodiscard]] Value Slice(const Value& text, uint64_t begin, uint64_t end);
   [[nodiscard]] Value Concatenate(const Value& left, const Value& right);
   // Makes the bytes of a concatenation.
-  void Flatten(const Text& text);
+  void Flatten(const Text& text) {
+    if (text.data == nullptr && text.left != nullptr) FlattenParts(text);
+  }
 
   [[nodiscard]] Value List(const std::vector<Value>& items, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Tuple(const std::vector<Value>& items);
   [[nodiscard]] Value List(const Value* items, size_t n, Owner owner);
+  [[nodiscard]] Value Tuple(const Value* items, size_t n) {
+    return Value::Of(ValueKind::kTuple, List(items, n, kTemplateOwner).address());
+  }
   // REQUIRES: hashable keys, no two of them equal.
   [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Undefined(UndefinedInfo info);
   [[nodiscard]] Value NewNamespace();
+  // What every namespace holds.
+  using Namespaces = std::vector<std::vector<std::pair<Value, Value>>>;
+  [[nodiscard]] Namespaces SaveNamespaces() const;
+  // REQUIRES: saved from this heap.
+  void RestoreNamespaces(const Namespaces& saved);
+  // Values that change beside namespaces and loop objects: whoever makes one says so, and says when it is
+  // used up and changes no more.
+  void NoteChanging() { ++n_changing_; }
+  void NoteUsedUp() { --n_changing_; }
+  [[nodiscard]] bool has_changing() const { return n_changing_ != 0; }
 
  private:
   void* AllocateChunk(size_t n_bytes);
+  void FlattenParts(const Text& text);
   char* next_ = nullptr;
   char* end_ = nullptr;
   size_t chunk_bytes_ = 4096;
   uint64_t used_ = 0;
+  uint64_t n_changing_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
 };
@@ -331,8 +366,12 @@ inline std::string_view Value::view() const {
   return text().view();
 }
 
+// Of what is no bool.
+[[nodiscard]] bool TruthOf(const Value& value);
 // Python's bool(). An iterator is true.
-[[nodiscard]] bool Truth(const Value& value);
+[[nodiscard]] inline bool Truth(const Value& value) {
+  return value.kind() == ValueKind::kBool ? value.integer() != 0 : TruthOf(value);
+}
 // Python's ==. REQUIRES: flat strings (every operator sees to that).
 [[nodiscard]] bool Equal(const Value& left, const Value& right);
 // Equal values have equal hashes. REQUIRES: IsHashable.
