@@ -55,6 +55,13 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
       node->constant = Value::Float(number);
       return {};
     }
+    case Op::kTrue:
+    case Op::kFalse:
+      node->constant = Value::Bool(source.op == Op::kTrue);
+      return {};
+    case Op::kNone:
+      node->constant = Value::None();
+      return {};
     case Op::kResolve:
       node->id = ContextIndex(text(1));
       return {};
@@ -102,12 +109,16 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
   made->program_ = std::move(program);
   made->nodes_.resize(made->program_.nodes.size());
   made->literals_.resize(made->program_.strings.size());
+  size_t n_operands = 0;
+  for (const ProgramNode& node : made->program_.nodes) n_operands += node.operands.size();
+  made->operands_.reserve(n_operands);
   for (size_t i = 0; i < made->nodes_.size(); ++i) {
     const ProgramNode& source = made->program_.nodes[i];
     Node& node = made->nodes_[i];
     node.op = source.op;
     node.place = source.place;
-    node.operands = source.operands.data();
+    node.operands = made->operands_.data() + made->operands_.size();
+    made->operands_.insert(made->operands_.end(), source.operands.begin(), source.operands.end());
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
   }
@@ -205,6 +216,7 @@ class Interpreter {
   Result<Execution> Run(const Variables& variables, const Value& prompt, bool asks_prompt) {
     Bind(variables, prompt);
     output_ = &root_;
+    root_.text.Reserve(kFirstOutput, kFirstOutput / 64);
     const Node& root = At(executable_.program_.root);
     active_ = NewActivation(nullptr, root.operands[0]);
     const bool may_ask = asks_prompt && executable_.prompt_at_ < executable_.statements_.size();
@@ -717,11 +729,21 @@ class Interpreter {
   // ---- expressions ----
   Value Evaluate(uint32_t index) {
     const Node& node = At(index);
+    if (IsLiteral(node.op)) return runtime_.Work(1) ? node.constant : FailedAt(node);
+    if (node.op == Op::kLoad && node.operands[0] == 0) {
+      const Value& value = active_->slots[node.operands[1]];
+      if (!value.is_missing()) return runtime_.Work(1) ? value : FailedAt(node);
+    }
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
     const Value value = Compute(node);
-    if (value.failed()) runtime_.SetPlace(node.place);
+    if (value.failed()) return FailedAt(node);
     return value;
+  }
+  static bool IsLiteral(Op op) { return op >= Op::kString && op <= Op::kNone; }
+  Value FailedAt(const Node& node) {
+    runtime_.SetPlace(node.place);
+    return Value::Error();
   }
 
   Value Compute(const Node& node) {
@@ -729,13 +751,10 @@ class Interpreter {
       case Op::kString:
       case Op::kInteger:
       case Op::kFloat:
-        return node.constant;
       case Op::kTrue:
-        return Value::Bool(true);
       case Op::kFalse:
-        return Value::Bool(false);
       case Op::kNone:
-        return Value::None();
+        return node.constant;
       case Op::kLoad: {
         const Value& value = Slot(node.operands[0], node.operands[1]);
         return value.is_missing() ? runtime_.UndefinedName(node.constant) : value;
@@ -874,8 +893,11 @@ class Interpreter {
       const Value right = Evaluate(node.operands[i + 1]);
       if (right.failed()) return right;
       if (node.n_operands == 3 && node.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
-          left.kind() != right.kind() && (left.is_string() || right.is_string())) {
-        return Value::Bool(node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual));
+          (left.is_string() || right.is_string())) {
+        const bool unequal = node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual);
+        if (left.kind() != right.kind()) return Value::Bool(unequal);
+        if (left.text().size != right.text().size || left.text().size <= 64)
+          return Value::Bool(SameBytes(runtime_.View(left), runtime_.View(right)) != unequal);
       }
       result = runtime_.Compare(static_cast<Comparison>(node.operands[i]), left, right);
       if (result.failed() || result.integer() == 0) return result;
@@ -1138,6 +1160,7 @@ class Interpreter {
   }
 
   static constexpr uint32_t kMaxValueDepth = 200;
+  static constexpr size_t kFirstOutput = 4096;
 
   const Executable& executable_;
   Runtime& runtime_;

@@ -40,6 +40,7 @@ class Executable {
   Program program_;
   mutable Heap heap_;
   std::vector<Node> nodes_;
+  std::vector<uint32_t> operands_;  // of all nodes
   std::vector<Value> literals_;  // by string, made when first used
   std::vector<std::string> context_names_;
   // The root's statements in the order in which they run; how many sequences around them count as steps;

@@ -477,16 +477,11 @@ std::optional<Cursor> Runtime::Iterate(const Value& value) {
   return Cursor(value);
 }
 
-IteratorObject::Step Runtime::Next(Cursor* cursor, Value* value) {
+IteratorObject::Step Runtime::NextOf(Cursor* cursor, Value* value) {
   using Step = IteratorObject::Step;
   const Value& source = cursor->source_;
   const uint64_t at = cursor->at_;
   switch (source.kind()) {
-    case ValueKind::kList:
-    case ValueKind::kTuple:
-      if (at >= source.list().size) return Step::kDone;
-      *value = source.list().items[at];
-      break;
     case ValueKind::kDict:
     case ValueKind::kDictKeys:
       if (at >= source.dict().size) return Step::kDone;

@@ -194,7 +194,13 @@ class Runtime {
   // ---- iteration ----
   // Makes a cursor; error "... is not iterable".
   std::optional<Cursor> Iterate(const Value& value);
-  IteratorObject::Step Next(Cursor* cursor, Value* value);
+  IteratorObject::Step Next(Cursor* cursor, Value* value) {
+    if (!cursor->source_.is_list_or_tuple()) return NextOf(cursor, value);
+    const ListObject& list = cursor->source_.list();
+    if (cursor->at_ >= list.size) return IteratorObject::Step::kDone;
+    *value = list.items[cursor->at_++];
+    return Work(1) ? IteratorObject::Step::kValue : IteratorObject::Step::kError;
+  }
   // list(value).
   template <typename Items>
   bool Collect(const Value& value, Items* items) {
@@ -242,6 +248,8 @@ class Runtime {
 
  private:
   bool ReportWork();
+  // Of what is no list.
+  IteratorObject::Step NextOf(Cursor* cursor, Value* value);
   // getattr(object, name): the value; or missing where Python raises AttributeError.
   Value PythonAttribute(const Value& object, std::string_view name, AttributeId id, bool* unsafe);
   Value PropertyOf(const Value& object, AttributeId id);

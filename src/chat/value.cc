@@ -323,7 +323,7 @@ bool Equal(const Value& left, const Value& right) {
     case ValueKind::kNone:
       return true;
     case ValueKind::kString:
-      return left.view() == right.view();
+      return SameBytes(left.view(), right.view());
     case ValueKind::kList:
     case ValueKind::kTuple:
       return left.address() == right.address() || SameItems(left.list(), right.list());
@@ -409,14 +409,14 @@ const char* FindUnhashable(const Value& value) {
 const Value* Find(const DictObject& dict, std::string_view key) {
   if (dict.index == nullptr) {
     for (const DictEntry& entry : dict) {
-      if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+      if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
     }
     return nullptr;
   }
   uint32_t slot = static_cast<uint32_t>(HashBytes(key)) & (dict.n_slots - 1);
   for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
     const DictEntry& entry = dict.entries[dict.index[slot] - 1];
-    if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+    if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
   }
   return nullptr;
 }

@@ -353,9 +353,11 @@ class Heap {
  private:
   void* AllocateChunk(size_t n_bytes);
   void FlattenParts(const Text& text);
-  char* next_ = nullptr;
-  char* end_ = nullptr;
-  size_t chunk_bytes_ = 4096;
+  static constexpr size_t kFirstBytes = 4096;
+  alignas(16) char first_[kFirstBytes];
+  char* next_ = first_;
+  char* end_ = first_ + kFirstBytes;
+  size_t chunk_bytes_ = 4 * kFirstBytes;
   uint64_t used_ = 0;
   uint64_t n_changing_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
@@ -378,6 +380,24 @@ inline std::string_view Value::view() const {
 [[nodiscard]] uint64_t Hash(const Value& value);
 // Null, or the type's name of the part that cannot be hashed.
 [[nodiscard]] const char* FindUnhashable(const Value& value);
+// a == b. Keys, roles and literals are short: most are told apart by their sizes, or by two loads.
+[[nodiscard]] inline bool SameBytes(std::string_view a, std::string_view b) {
+  const size_t n = a.size();
+  if (n != b.size()) return false;
+  if (n > 16) return std::memcmp(a.data(), b.data(), n) == 0;
+  const auto differ = [&](auto zero, size_t at) {
+    auto x = zero, y = zero;
+    std::memcpy(&x, a.data() + at, sizeof x);
+    std::memcpy(&y, b.data() + at, sizeof y);
+    return x != y;
+  };
+  if (n >= 8) return !differ(uint64_t{0}, 0) && !differ(uint64_t{0}, n - 8);
+  if (n >= 4) return !differ(uint32_t{0}, 0) && !differ(uint32_t{0}, n - 4);
+  for (size_t i = 0; i < n; ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
+}
 [[nodiscard]] const Value* Find(const DictObject& dict, std::string_view key);
 [[nodiscard]] const Value* Find(const DictObject& dict, const Value& key);
 [[nodiscard]] std::string_view TypeName(const Value& value);
@@ -406,7 +426,11 @@ inline void AppendSlice(TextBuilder* out, const Text& text, uint64_t begin, uint
   ForEachSegment(text, begin, end, [out](std::string_view part, Owner owner) { out->Append(part, owner); });
 }
 inline void AppendText(TextBuilder* out, const Text& text) {
-  AppendSlice(out, text, 0, text.size);
+  if (text.segments == nullptr) {
+    out->Append(text.view(), text.owner);
+  } else {
+    AppendSlice(out, text, 0, text.size);
+  }
 }
 
 }  // namespace slm::chat
