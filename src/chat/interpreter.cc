@@ -121,9 +121,21 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
     made->operands_.insert(made->operands_.end(), source.operands.begin(), source.operands.end());
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
+    made->FindMember(source, &node);
   }
   made->FindPrompt();
   return std::shared_ptr<const Executable>(std::move(made));
+}
+
+// Most of what templates read is message.role or message['content'].
+void Executable::FindMember(const ProgramNode& source, Node* node) const {
+  const bool item = source.op == Op::kItem && nodes_[source.operands[1]].op == Op::kString;
+  if (!item && !(source.op == Op::kAttribute && node->id == static_cast<uint32_t>(AttributeId::none))) return;
+  const Node& object = nodes_[source.operands[0]];
+  if (object.op != Op::kLoad || object.operands[0] != 0) return;
+  if (item) node->constant = nodes_[source.operands[1]].constant;
+  node->local_member = true;
+  node->slot = object.operands[1];
 }
 
 // What stands before the first statement that may read or set add_generation_prompt is the same with another
@@ -362,7 +374,7 @@ class Interpreter {
     return false;
   }
   // A text, or the sum or concatenation of several, written without being put together first.
-  Flow Write(const Node& output) {
+  [[gnu::noinline]] Flow Write(const Node& output) {
     const Node& node = At(output.operands[0]);
     if (node.op == Op::kBinary && node.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
       const Depth depth(&depth_);
@@ -484,7 +496,7 @@ class Interpreter {
     return otherwise == kNoNode ? Flow::kNormal : Statement(otherwise);
   }
 
-  Flow Default(const Node& node) {
+  [[gnu::noinline]] Flow Default(const Node& node) {
     Value& slot = active_->slots[node.operands[0]];
     if (!slot.is_missing()) return Flow::kNormal;
     if (node.operands[2] == kNoNode) {
@@ -499,7 +511,7 @@ class Interpreter {
     return Flow::kNormal;
   }
 
-  Flow RareStatement(const Node& node) {
+  [[gnu::noinline]] Flow RareStatement(const Node& node) {
     switch (node.op) {
       case Op::kSetBlock: {
         Value value;
@@ -538,7 +550,7 @@ class Interpreter {
   }
 
   // What `body` writes, as a text.
-  Flow Capture(uint32_t body, Value* value) {
+  [[gnu::noinline]] Flow Capture(uint32_t body, Value* value) {
     Sink captured;
     Sink* outer = output_;
     output_ = &captured;
@@ -558,7 +570,7 @@ class Interpreter {
   }
 
   // ---- loops ----
-  Flow For(const Node& node, const Value& iterable, int64_t depth, const Recursion* recursion) {
+  [[gnu::noinline]] Flow For(const Node& node, const Value& iterable, int64_t depth, const Recursion* recursion) {
     Value source = iterable;
     if (node.operands[3] != kNoNode) {
       const auto cursor = runtime_.Iterate(iterable);
@@ -734,6 +746,12 @@ class Interpreter {
       const Value& value = active_->slots[node.operands[1]];
       if (!value.is_missing()) return runtime_.Work(1) ? value : FailedAt(node);
     }
+    if (node.local_member) {
+      const Value& object = active_->slots[node.slot];
+      const Value* found =
+          object.kind() == ValueKind::kDict ? Find(object.dict(), node.constant.view()) : nullptr;
+      if (found != nullptr) return runtime_.Work(1 + node.n_operands) ? *found : FailedAt(node);
+    }
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
     const Value value = Compute(node);
@@ -809,7 +827,7 @@ class Interpreter {
     }
   }
 
-  Value RareExpression(const Node& node) {
+  [[gnu::noinline]] Value RareExpression(const Node& node) {
     switch (node.op) {
       case Op::kList:
       case Op::kTuple: {
@@ -886,7 +904,7 @@ class Interpreter {
     return heap().Undefined({UndefinedInfo::Kind::kHint, false, hint.view(), {}, {}});
   }
 
-  Value Compare(const Node& node) {
+  [[gnu::noinline]] Value Compare(const Node& node) {
     Value left = Evaluate(node.operands[0]);
     Value result = left;
     for (uint32_t i = 1; i + 1 < node.n_operands && !left.failed(); i += 2) {
@@ -906,7 +924,7 @@ class Interpreter {
     return result;
   }
 
-  Value Concat(const Node& node) {
+  [[gnu::noinline]] Value Concat(const Node& node) {
     ShortVector<Value, 8> parts;
     return EvaluateAll(node.operands, node.n_operands, &parts) ? Joined(parts) : Value::Error();
   }
@@ -921,7 +939,7 @@ class Interpreter {
     return result;
   }
 
-  Value DictLiteral(const Node& node) {
+  [[gnu::noinline]] Value DictLiteral(const Node& node) {
     std::vector<DictEntry> entries;
     for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
       const Value key = Evaluate(node.operands[i]);
@@ -993,7 +1011,7 @@ class Interpreter {
     return true;
   }
 
-  Value FilterOrTest(const Node& node) {
+  [[gnu::noinline]] Value FilterOrTest(const Node& node) {
     const bool filter = node.op == Op::kFilter;
     const Value receiver = Evaluate(node.operands[1]);
     if (receiver.failed()) return receiver;
@@ -1015,7 +1033,7 @@ class Interpreter {
                           : CallTest(runtime_, node.id, receiver, arguments));
   }
 
-  Value Call(const Node& node, const Value* caller) {
+  [[gnu::noinline]] Value Call(const Node& node, const Value* caller) {
     const Node& callee = At(node.operands[0]);
     CallArguments arguments;
     Value function;

@@ -27,6 +27,8 @@ class Executable {
   struct Node {
     Op op{};
     bool plain_test = false;  // a test that looks at no more than the type, without arguments
+    bool local_member = false;  // by a constant name, of a variable of the running unit: `slot`
+    uint32_t slot = 0;
     SourcePlace place;
     uint32_t n_operands = 0;
     const uint32_t* operands = nullptr;
@@ -34,6 +36,7 @@ class Executable {
     uint32_t id = UINT32_MAX;  // of a built-in, an attribute, or a context variable
   };
   Status Prepare(const ProgramNode& source, Node* node);
+  void FindMember(const ProgramNode& source, Node* node) const;
   void FindPrompt();
   uint32_t ContextIndex(const std::string& name);
 
