@@ -27,6 +27,9 @@ Value NotAnInteger(Runtime& runtime, const Value& value) {
   return runtime.RaiseType(Quoted(TypeName(value)) + " object cannot be interpreted as an integer");
 }
 
+// The test == or !=.
+bool TestsEquality(uint32_t id);
+
 // ---- attributes of items ----
 
 // The getter that the filters' `attribute` means: a path of keys.
@@ -168,7 +171,30 @@ class Generator final : public IteratorObject {
     auto cursor = runtime.Iterate(source_);
     if (!cursor) return Error();
     cursor_ = *cursor;
+    is_key_ = IsKey();
+    forgets_ = source_.is_string() && is_key_ && (!calls_ || Forgets());
     return Step::kValue;
+  }
+
+  // A name without parts, that is no number.
+  bool IsKey() const {
+    if (!path_.is_string()) return false;
+    const std::string_view name = runtime_->View(path_);
+    return name.find('.') == name.npos && name.find_first_not_of("0123456789") != name.npos;
+  }
+  // Whether the test makes nothing that outlives it: a test of type, or a comparison with plain values. A
+  // text is made flat before, since that stays.
+  bool Forgets() {
+    if (id_ == kNoBuiltin || kind_ == Kind::kMap || arguments_.n_keywords > 0) return false;
+    for (size_t i = 0; i < arguments_.n_positional; ++i) {
+      const Value& argument = arguments_.positional[i];
+      if (argument.is_string()) {
+        runtime_->Flat(argument);
+      } else if (!argument.is_small_integer() && !argument.is_none()) {
+        return false;
+      }
+    }
+    return IsTestOfType(id_) || TestsEquality(id_);
   }
 
   // What `map` applies, or `select` and its kin test.
@@ -240,6 +266,10 @@ class Generator final : public IteratorObject {
   }
 
   Value Field(const Value& item) {
+    if (is_key_) {
+      const Value field = runtime_->Item(item, path_);
+      return field.is_undefined() && !default_.is_missing() && !default_.is_none() ? default_ : field;
+    }
     Getter getter;
     (void)getter.Prepare(*runtime_, path_);
     if (!default_.is_missing()) getter.SetDefault(default_);
@@ -271,6 +301,7 @@ class Generator final : public IteratorObject {
   Step AdvanceSelect(Value* value) {
     const bool wanted = kind_ == Kind::kSelect || kind_ == Kind::kSelectAttribute;
     for (;;) {
+      const Heap::Mark mark = runtime_->heap().MarkHere();
       Value item;
       const Step step = runtime_->Next(&cursor_, &item);
       if (step != Step::kValue) return step;
@@ -282,6 +313,7 @@ class Generator final : public IteratorObject {
         *value = item;
         return Step::kValue;
       }
+      if (forgets_) runtime_->heap().Forget(mark);
     }
   }
 
@@ -407,6 +439,8 @@ class Generator final : public IteratorObject {
   KeptArguments arguments_;
   Cursor cursor_;
   bool calls_ = false;
+  bool is_key_ = false;   // path_ is one key
+  bool forgets_ = false;  // what a refused character of a text left behind is dropped
   uint32_t id_ = kNoBuiltin;
   Value name_;
   Value path_;
@@ -1394,6 +1428,10 @@ constexpr TestRow kTests[] = {
     {"undefined", TestKind::kUndefined},
     {"upper", TestKind::kUpper},
 };
+
+bool TestsEquality(uint32_t id) {
+  return kTests[id].kind == TestKind::kEqual || kTests[id].kind == TestKind::kNotEqual;
+}
 
 template <typename Row, size_t n>
 uint32_t FindRow(const Row (&rows)[n], std::string_view name) {

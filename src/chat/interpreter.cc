@@ -127,8 +127,15 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
   return std::shared_ptr<const Executable>(std::move(made));
 }
 
-// Most of what templates read is message.role or message['content'].
+// Most of what templates do is to read message.role or message['content'], and to compare it with a literal.
 void Executable::FindMember(const ProgramNode& source, Node* node) const {
+  if (source.op == Op::kCompare && source.operands.size() == 3 &&
+      source.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
+      nodes_[source.operands[2]].op == Op::kString) {
+    node->constant = nodes_[source.operands[2]].constant;
+    node->equals_literal = true;
+    return;
+  }
   const bool item = source.op == Op::kItem && nodes_[source.operands[1]].op == Op::kString;
   if (!item && !(source.op == Op::kAttribute && node->id == static_cast<uint32_t>(AttributeId::none))) return;
   const Node& object = nodes_[source.operands[0]];
@@ -570,7 +577,8 @@ class Interpreter {
   }
 
   // ---- loops ----
-  [[gnu::noinline]] Flow For(const Node& node, const Value& iterable, int64_t depth, const Recursion* recursion) {
+  [[gnu::noinline]] Flow For(const Node& node, const Value& iterable, int64_t depth,
+                             const Recursion* recursion) {
     Value source = iterable;
     if (node.operands[3] != kNoNode) {
       const auto cursor = runtime_.Iterate(iterable);
@@ -754,9 +762,18 @@ class Interpreter {
     }
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
-    const Value value = Compute(node);
+    const Value value = node.equals_literal ? CompareWithLiteral(node) : Compute(node);
     if (value.failed()) return FailedAt(node);
     return value;
+  }
+  Value CompareWithLiteral(const Node& node) {
+    const Value left = Evaluate(node.operands[0]);
+    if (left.failed() || !runtime_.Work(1)) return Value::Error();
+    const bool unequal = node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual);
+    if (!left.is_string()) return Value::Bool(unequal);
+    const std::string_view literal = node.constant.view();
+    return Value::Bool((left.text().size == literal.size() && SameBytes(runtime_.View(left), literal)) !=
+                       unequal);
   }
   static bool IsLiteral(Op op) { return op >= Op::kString && op <= Op::kNone; }
   Value FailedAt(const Node& node) {
@@ -910,13 +927,6 @@ class Interpreter {
     for (uint32_t i = 1; i + 1 < node.n_operands && !left.failed(); i += 2) {
       const Value right = Evaluate(node.operands[i + 1]);
       if (right.failed()) return right;
-      if (node.n_operands == 3 && node.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
-          (left.is_string() || right.is_string())) {
-        const bool unequal = node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual);
-        if (left.kind() != right.kind()) return Value::Bool(unequal);
-        if (left.text().size != right.text().size || left.text().size <= 64)
-          return Value::Bool(SameBytes(runtime_.View(left), runtime_.View(right)) != unequal);
-      }
       result = runtime_.Compare(static_cast<Comparison>(node.operands[i]), left, right);
       if (result.failed() || result.integer() == 0) return result;
       left = right;

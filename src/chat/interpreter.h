@@ -26,8 +26,9 @@ class Executable {
   friend class Interpreter;
   struct Node {
     Op op{};
-    bool plain_test = false;  // a test that looks at no more than the type, without arguments
-    bool local_member = false;  // by a constant name, of a variable of the running unit: `slot`
+    bool plain_test = false;      // a test that looks at no more than the type, without arguments
+    bool local_member = false;    // by a constant name, of a variable of the running unit: `slot`
+    bool equals_literal = false;  // == or != with a text of the template: `constant`
     uint32_t slot = 0;
     SourcePlace place;
     uint32_t n_operands = 0;
@@ -44,7 +45,7 @@ class Executable {
   mutable Heap heap_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> operands_;  // of all nodes
-  std::vector<Value> literals_;  // by string, made when first used
+  std::vector<Value> literals_;     // by string, made when first used
   std::vector<std::string> context_names_;
   // The root's statements in the order in which they run; how many sequences around them count as steps;
   // the first that may read or set add_generation_prompt, and whether a loop object may outlive its loop.

@@ -314,6 +314,18 @@ class Heap {
     return ::new (Allocate(sizeof(T))) T{std::forward<Args>(args)...};
   }
   [[nodiscard]] uint64_t used() const { return used_; }
+  // What is allocated between Mark and Forget is gone: nothing of it may be held.
+  struct Mark {
+    char* next;
+    char* end;
+    uint64_t used;
+  };
+  [[nodiscard]] Mark MarkHere() const { return {next_, end_, used_}; }
+  void Forget(const Mark& mark) {
+    if (mark.end != end_) return;  // in an earlier chunk: it stays
+    next_ = mark.next;
+    used_ = mark.used;
+  }
 
   // Text whose bytes are copied; `Borrow` keeps a view that outlives the rendering.
   [[nodiscard]] Value String(std::string_view text, Owner owner = kTemplateOwner);
