@@ -110,7 +110,7 @@ void WriteExplanation(const Explanation& explanation, const chat::Program& progr
 std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
                     const Explanation& explanation) {
   std::string text;
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";

@@ -475,16 +475,11 @@ std::optional<Cursor> Runtime::Iterate(const Value& value) {
   return Cursor(value);
 }
 
-IteratorObject::Step Runtime::Next(Cursor* cursor, Value* value) {
+IteratorObject::Step Runtime::NextOf(Cursor* cursor, Value* value) {
   using Step = IteratorObject::Step;
   const Value& source = cursor->source_;
   const uint64_t at = cursor->at_;
   switch (source.kind()) {
-    case ValueKind::kList:
-    case ValueKind::kTuple:
-      if (at >= source.list().size) return Step::kDone;
-      *value = source.list().items[at];
-      break;
     case ValueKind::kDict:
     case ValueKind::kDictKeys:
       if (at >= source.dict().size) return Step::kDone;
@@ -526,18 +521,6 @@ IteratorObject::Step Runtime::Next(Cursor* cursor, Value* value) {
   }
   ++cursor->at_;
   return Work(1) ? Step::kValue : Step::kError;
-}
-
-bool Runtime::Collect(const Value& value, std::vector<Value>* items) {
-  auto cursor = Iterate(value);
-  if (!cursor) return false;
-  for (;;) {
-    Value item;
-    const auto step = Next(&*cursor, &item);
-    if (step == IteratorObject::Step::kDone) return true;
-    if (step == IteratorObject::Step::kError) return false;
-    items->push_back(item);
-  }
 }
 
 Value Runtime::Length(const Value& value) {
@@ -1149,9 +1132,9 @@ Value Runtime::Slice(const Value& object, const Value& start, const Value& stop,
 
 bool Bind(Runtime& runtime, std::string_view function, const CallArguments& arguments,
           std::initializer_list<std::string_view> names, size_t required, Value* values) {
-  const std::string call = std::string(function) + "()";
+  const auto call = [function] { return std::string(function) + "()"; };
   if (arguments.positional.size() > names.size()) {
-    runtime.RaiseType(call + " takes " + std::to_string(names.size()) + " arguments but " +
+    runtime.RaiseType(call() + " takes " + std::to_string(names.size()) + " arguments but " +
                       std::to_string(arguments.positional.size()) + " were given");
     return false;
   }
@@ -1161,19 +1144,19 @@ bool Bind(Runtime& runtime, std::string_view function, const CallArguments& argu
   for (const CallArguments::Keyword& keyword : arguments.keywords) {
     const auto* found = std::find(names.begin(), names.end(), keyword.name);
     if (found == names.end()) {
-      runtime.RaiseType(call + " got an unexpected keyword argument " + Quoted(keyword.name));
+      runtime.RaiseType(call() + " got an unexpected keyword argument " + Quoted(keyword.name));
       return false;
     }
     const auto at = static_cast<size_t>(found - names.begin());
     if (!values[at].is_missing()) {
-      runtime.RaiseType(call + " got multiple values for argument " + Quoted(keyword.name));
+      runtime.RaiseType(call() + " got multiple values for argument " + Quoted(keyword.name));
       return false;
     }
     values[at] = keyword.value;
   }
   for (size_t i = 0; i < required; ++i) {
     if (!values[i].is_missing()) continue;
-    runtime.RaiseType(call + " missing a required argument: " + Quoted(*(names.begin() + i)));
+    runtime.RaiseType(call() + " missing a required argument: " + Quoted(*(names.begin() + i)));
     return false;
   }
   return true;

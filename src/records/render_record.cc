@@ -115,7 +115,7 @@ Result<TemplateModel> TemplateOfArtifact(const Artifact& artifact, const std::st
 void WriteRendered(const chat::Rendered& rendered, json::Writer& out) {
   out.Key("text").String(rendered.text);
   out.Key("spans").BeginArray();
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     out.BeginObject().Key("begin").Uint(span.begin).Key("end").Uint(span.end);
     out.Key("owner").String(span.owner).EndObject();
   }
