@@ -33,7 +33,7 @@ VECTORS = ROOT / "vectors" / "slm-demo"
 POLICY = ROOT / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"
 LINE = re.compile(r"error ([A-Z0-9/_-]+)( at (.*?))?: (.+)\n")
 COMMANDS = ("acquire", "convert", "inspect", "tokenize", "detokenize", "render", "run", "chat", "observe", "compare",
-            "promote", "verify", "report", "mutate", "fsck", "log", "show")
+            "promote", "verify", "report", "export", "mutate", "fsck", "log", "show")
 SLM = ""
 
 
