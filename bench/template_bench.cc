@@ -18,6 +18,8 @@
 
 namespace {
 
+// Counted only where memory is measured, not where time is.
+bool counts = false;
 size_t live_bytes = 0;
 size_t peak_bytes = 0;
 
@@ -52,21 +54,25 @@ std::string Answer(const std::string& line) {
     options.special_tokens.emplace_back(token.key(), token.string());
   // A document of its own: what the ratio counts begins after the context was parsed.
   const std::string text(root.Find("context")->string());
-  const auto context = slm::json::Parse(text);
+  const auto document = slm::json::Parse(text);
+  if (!document) return fail(document.error());
+  const auto context = slm::chat::Context::Make(document->root(), options.special_tokens);
   if (!context) return fail(context.error());
-  const auto first = compiled->Render(context->root(), options);
+  const auto first = compiled->Render(*context, options);
   if (!first) return fail(first.error());
-  const size_t before = live_bytes;
-  peak_bytes = live_bytes;
+  live_bytes = peak_bytes = 0;
+  counts = true;
   {
-    const auto again = compiled->Render(context->root(), options);
+    const auto again = compiled->Render(*context, options);
   }
-  const size_t peak = peak_bytes - before;
+  counts = false;
+  const size_t peak = peak_bytes;
   const uint64_t n = *root.Find("renders")->AsUint();
   const double start = CpuMicroseconds();
   for (uint64_t i = 0; i < n; ++i) {
-    const auto rendered = compiled->Render(context->root(), options);
-    if (rendered->text.size() != first->text.size()) std::abort();
+    const auto rendered = compiled->Render(*context, options);
+    if (rendered->text.size() != first->text.size() || rendered->segments.size() != first->segments.size())
+      std::abort();
   }
   const double render_us = MicrosecondsSince(start) / static_cast<double>(n);
   out.Key("convert_us").Double(convert_us).Key("render_us").Double(render_us);
@@ -80,12 +86,13 @@ std::string Answer(const std::string& line) {
 void* operator new(size_t n) {
   void* memory = std::malloc(n);
   if (memory == nullptr) std::abort();
+  if (!counts) return memory;
   live_bytes += malloc_usable_size(memory);
   if (live_bytes > peak_bytes) peak_bytes = live_bytes;
   return memory;
 }
 void operator delete(void* memory) noexcept {
-  if (memory != nullptr) live_bytes -= malloc_usable_size(memory);
+  if (counts && memory != nullptr) live_bytes -= malloc_usable_size(memory);
   std::free(memory);
 }
 void operator delete(void* memory, size_t) noexcept {

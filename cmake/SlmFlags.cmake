@@ -30,7 +30,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(SLM_WASM)
   # Sizes and offsets of files are 64 bits everywhere; what is allocated from them is bounded first (base/checked.h).
-  target_compile_options(slm_flags INTERFACE -Wno-shorten-64-to-32)
+  # One thread: no guards around what is made once.
+  target_compile_options(slm_flags INTERFACE -Wno-shorten-64-to-32 -fno-threadsafe-statics)
 endif()
 if(SLM_SANITIZE)
   target_compile_options(slm_flags INTERFACE -fsanitize=${SLM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -18,16 +18,20 @@ function(slm_precompile target kind)
 endfunction()
 
 # slm_module(NAME SOURCES a.cc ... [DEPS base codec ...] [LIBS OpenSSL::Crypto ...]
-#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [COLD])
+#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [HOT] [COLD])
 # One static library slm_NAME; one test program slm_NAME_test, its cases labelled NAME.
-# SCALAR switches the auto-vectorizer off. COLD: the sanitized build does not optimize it.
+# SCALAR switches the auto-vectorizer off. HOT: the module for browsers is built for speed where the rest is
+# built for size. COLD: the sanitized build does not optimize it.
 function(slm_module name)
-  cmake_parse_arguments(M "SCALAR;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "SCALAR;HOT;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
   add_library(slm_${name} STATIC ${M_SOURCES})
   target_link_libraries(slm_${name} PUBLIC slm_flags)
   target_compile_options(slm_${name} PRIVATE -fno-exceptions)
   if(M_SCALAR)
     target_compile_options(slm_${name} PRIVATE ${SLM_SCALAR_FLAGS})
+  endif()
+  if(M_HOT AND SLM_WASM)
+    target_compile_options(slm_${name} PRIVATE -O2)
   endif()
   if(SLM_SANITIZE AND M_COLD)
     target_compile_options(slm_${name} PRIVATE -O0)

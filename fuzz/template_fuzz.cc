@@ -18,7 +18,7 @@ std::string Render(const slm::chat::Template& compiled) {
       Context().root(), {.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}}, .clock = ""});
   if (!rendered) return "refused: " + rendered.error().ToString();
   size_t end = 0;
-  for (const auto& span : rendered->spans) {
+  for (const auto& span : rendered->Spans()) {
     slm::fuzz::Require(span.begin == end && span.end >= span.begin, "spans cover the text in order");
     end = span.end;
   }

@@ -118,10 +118,11 @@ def main() -> None:
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the folder of compile_commands.json")
     parser.add_argument("--link-flags", required=True)
+    parser.add_argument("--module", type=pathlib.Path, help="write JSON about this WebAssembly module instead")
     args = parser.parse_args()
 
     compiler = program(args.compiler)
-    linker = linker_of(compiler, args.link_flags)
+    linker = program("wasm-ld-22") if args.module is not None else linker_of(compiler, args.link_flags)
     cache = HashCache(args.out.with_suffix(".hashes"))
     flags = "; ".join([*compile_flags(args.root, args.build), "link: " + " ".join(args.link_flags.split())])
     values = {
@@ -133,6 +134,9 @@ def main() -> None:
         "flags": flags,
         "source_tree_sha256": source_tree_sha256(args.root),
     }
+    if args.module is not None:
+        args.out.write_text(json.dumps({"executable_sha256": sha256_of(args.module), **values}, indent=1) + "\n")
+        return
     rows = "\n".join(f"    .{name} = {quoted(text)}," for name, text in values.items())
     text = f"""// Written by tools/build_info.py.
 #include "apps/slm/build_info.h"

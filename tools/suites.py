@@ -258,7 +258,37 @@ def bits(context: Context) -> None:
 
 
 def reproducible(context: Context) -> None:
+    context.preset("release", "slm")
+    context.preset("wasm", "slm_module_info")
     context.python("tests/build/reproducible_test.py")
+
+
+def web_environment(context: Context) -> dict[str, str]:
+    names = [name for name in ("slm-demo", "stories260k") if context.models[name].exists()]
+    if len(names) < 2:
+        context.not_run("web on stories260k: its source directory is absent")
+    folder = {context.artifact(name).parent for name in names}.pop()
+    context.python("tools/build_web.py", "--tests")
+    sources = {name: str(context.models[name]) for name in names}
+    return {"SLM": str(context.slm), "SLM_ARTIFACTS": str(folder), "SLM_MODELS": ",".join(names),
+            "SLM_SOURCES": json.dumps(sources)}
+
+
+def web(context: Context) -> None:
+    """The module and the package in Node."""
+    env = web_environment(context)
+    names = ("module", "bits", "text", "load", "teeth", "app_text")
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in names]
+    context.python("tests/web/build_teeth.py", str(context.build / "wasm"), str(context.build / "web" / "teeth"))
+    context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)
+
+
+def browsers(context: Context) -> None:
+    """The same bits in Chromium, Firefox and WebKitGTK; the page in Chromium."""
+    env = web_environment(context)
+    context.python("tools/build_page.py", "--slm", str(context.slm))
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "pack", "app")]
+    context.run(["node", "--test", "--test-concurrency=1", "--test-reporter=spec", *tests], env=env)
 
 
 def documents(context: Context) -> None:
@@ -282,6 +312,8 @@ SUITES: dict[str, Suite] = {
     "tidy": tidy,
     "bits": bits,
     "unit-gcc": unit_gcc,
+    "web": web,
+    "browsers": browsers,
     "reproducible-build": reproducible,
 }
 

@@ -67,6 +67,16 @@ void WriteJson(const acquire::Acquisition& acquisition, json::Writer& out) {
   out.EndArray();
   texts("flags", acquisition.flags);
   texts("ignored", acquisition.ignored);
+  out.Key("ignored_metadata").BeginArray();
+  for (const acquire::IgnoredKey& ignored : acquisition.ignored_metadata) {
+    out.BeginObject();
+    out.Key("file").String(ignored.file);
+    out.Key("key").String(ignored.key);
+    out.Key("value").String(ignored.value);
+    out.Key("reason").String(ignored.reason);
+    out.EndObject();
+  }
+  out.EndArray();
   out.EndObject();
 }
 

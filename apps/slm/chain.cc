@@ -335,6 +335,19 @@ evidence::ObjectSink SinkOver(Store& store) {
           .put_blob = [&store](ByteSpan bytes) { return store.PutBlob(bytes); }};
 }
 
+Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root, std::string_view field) {
+  SLM_ASSIGN(const std::vector<Hash256> all, store.FindByPrefix(""));
+  for (const Hash256& candidate : all) {
+    SLM_ASSIGN(Node node, store.GetNode(candidate));
+    if (node.type != "artifact" || evidence::HashOf(node, "root") != root) continue;
+    return ArtifactNode{candidate, std::move(node)};
+  }
+  return Fail(MakeError(ErrorCode::kNotFound,
+                        "the store has no artifact node with root " + ToHex(root) +
+                            ", and the record binds it; convert the source into this store first")
+                  .Field(field));
+}
+
 Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix) {
   if (!LooksLikeId(hex_prefix)) {
     return Fail(ErrorCode::kUsage,

@@ -33,6 +33,15 @@ inline constexpr uint64_t kMaxArtifactBytes = uint64_t{64} << 30;
 // The one visible node whose id begins with these digits. Errors: NOT-FOUND, USAGE if several match.
 [[nodiscard]] Result<Hash256> ResolveNode(const Store& store, const std::string& hex_prefix);
 
+// The store's artifact node of this root, which binds tokenizer, template and source. Error: NOT-FOUND with
+// `field`.
+struct ArtifactNode {
+  Hash256 id;
+  Node node;
+};
+[[nodiscard]] Result<ArtifactNode> FindArtifactNode(const Store& store, const Hash256& root,
+                                                    std::string_view field);
+
 // `source` is a directory or could be the id of an acquisition; nothing is opened. Errors: NOT-FOUND,
 // UNSUPPORTED for a file, which no source of this version is.
 [[nodiscard]] Status CheckSource(const std::string& source);

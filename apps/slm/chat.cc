@@ -8,13 +8,13 @@
 #include "apps/slm/sampling_args.h"
 #include "base/utf8.h"
 #include "evidence/candidate.h"
+#include "evidence/cases_file.h"
 #include "runtime/generate.h"
 #include "runtime/text_output.h"
 
 namespace slm::app {
 namespace {
 
-constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 constexpr uint64_t kMaxLineBytes = uint64_t{1} << 20;
 
 struct ChatArgs {
@@ -60,9 +60,7 @@ class Conversation {
 
  private:
   void Add(std::string_view role, std::string_view content) {
-    std::string message = "{\"role\":\"" + std::string(role) + "\",\"content\":";
-    json::AppendQuoted(&message, content);
-    messages_.push_back(message + "}");
+    messages_.push_back(evidence::MessageJson(role, content));
   }
 
   Result<evidence::Prompt> Prepare() const {
@@ -192,7 +190,7 @@ void RegisterChat(Command& root, AppContext& context) {
   command.Option("file", &args->artifact, "The .slm file; it has a chat template", true);
   command.Option("--system", &args->system, "Instruction that stands before the conversation");
   command.Option("--max-new-tokens", &args->max_new_tokens, "Of each answer, at most (default 512)",
-                 WholeRange{1, kMaxNewTokens});
+                 WholeRange{1, evidence::kMaxNewTokens});
   AddSamplingOptions(command, &args->sampling);
   command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
   command.Help({.examples = {"slm chat model.slm", "slm chat model.slm --temperature 0.8 --seed 1",

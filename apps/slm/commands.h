@@ -13,14 +13,14 @@
 #include "apps/slm/args.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "records/record.h"
 
 namespace slm::app {
 
-// Where an error in a template stands, beside what an Error says; parts that are absent are empty or 0.
-struct ErrorPlace {
-  std::string_view stage;         // "convert", "render"
-  uint64_t line = 0, column = 0;  // from 1; the column counts scalars
-};
+using records::ErrorJson;
+using records::ErrorPlace;
+using records::OnlyMembers;
+using records::WriteError;
 
 // Shared by all subcommands; lives as long as the program.
 struct AppContext {
@@ -72,18 +72,11 @@ class ProgressBar {
 // Before any work: `out` is a name to write to, no input of the command, and not inside a directory that is
 // one. Error: USAGE.
 [[nodiscard]] Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs);
-// {"error":{...}} as cli.md defines it.
-[[nodiscard]] std::string ErrorJson(const Error& error, const ErrorPlace& place = {});
-// The member "error" of that document, into the open object.
-void WriteError(const Error& error, json::Writer& out, const ErrorPlace& place = {});
 // Parses each line of standard input as one JSON object and calls `handle`, which writes the members
 // of its answer (without id) into the open object. Answers go out in order, one line each, flushed,
 // with `id` echoed as it came (null where there is none); a bad record gives {"id":...,"error":{...}}
 // and the stream goes on. A blank line is a bad record. Ends, with IO, when an answer cannot be written.
-void RunBatch(AppContext& context,
-              const std::function<Status(const json::Value& record, json::Writer& out)>& handle);
-// A record of a batch has these members only. Error: SCHEMA-UNKNOWN-KEY with the key.
-[[nodiscard]] Status OnlyMembers(const json::Value& record, std::initializer_list<std::string_view> known);
+void RunBatch(AppContext& context, const records::Handler& handle);
 // "there is no KIND 'NAME'; this build has ...". USAGE with `option` as the field.
 [[nodiscard]] Error UnknownName(std::string_view kind, std::string_view option, std::string_view name,
                                 std::initializer_list<std::string_view> known);
@@ -105,6 +98,7 @@ void RegisterPromote(Command& root, AppContext& context);
 void RegisterVerify(Command& root, AppContext& context);
 void RegisterReport(Command& root, AppContext& context);
 void RegisterMutate(Command& root, AppContext& context);
+void RegisterExport(Command& root, AppContext& context);
 void RegisterFsck(Command& root, AppContext& context);
 void RegisterLog(Command& root, AppContext& context);
 void RegisterShow(Command& root, AppContext& context);

@@ -39,7 +39,8 @@ class OpenedContainer {
       SLM_ASSIGN(node, (*store)->GetNode(id));
     }
     if (node.type != "observation" && node.type != "oracle-run") {
-      return Fail(MakeError(ErrorCode::kUsage, "node " + name + " is a " + node.type + ", no observation"));
+      return Fail(
+          MakeError(ErrorCode::kUsage, "node " + name + " is of type " + node.type + ", no observation"));
     }
     SLM_ASSIGN(golden_, evidence::OpenGoldenBlob(SourceOver(**store), evidence::HashOf(node, "blob")));
     return {};
@@ -74,16 +75,7 @@ Result<compare::Policy> ChoosePolicy(const std::string& path, const compare::Evi
     if (!policy.has_value()) return Fail(std::move(policy).error().In(path));
     return policy;
   }
-  if (evidence.reference == nullptr)
-    return Fail(ErrorCode::kUsage, "compare needs a container of mode reference, or another candidate");
-  const auto& ids = evidence.reference->content().identities;
-  const auto source = ids.find("source");
-  const cbor::Value* backend = candidate.content().generator.Find("backend");
-  const bool named = backend != nullptr && backend->AsTextString() != nullptr;
-  auto policy = compare::ShippedPolicyFor(source == ids.end() ? Hash256{} : source->second,
-                                          named ? *backend->AsTextString() : "");
-  if (!policy) return Fail(ErrorCode::kUsage, "no policy ships for this backend; give one with --policy");
-  return *std::move(policy);
+  return compare::PolicyFor(evidence, candidate);
 }
 
 Status Run(AppContext& context, const CompareArgs& args) {
@@ -123,8 +115,10 @@ void RegisterCompare(Command& root, AppContext& context) {
                  "References (one, or one of each mode), then the candidate: container files, node ids or "
                  "RECEIPT:BACKEND",
                  true);
-  command.Option("--policy", &args->policy,
-                 "Tolerance policy (default: the one that ships for this source, else the general one)");
+  command.Option(
+      "--policy", &args->policy,
+      "Tolerance policy (default: the one that ships for this source, else the general one; between "
+      "two candidates: equal bits)");
   command.Help(
       {.examples =
            {"slm compare reference.golden truth.golden source.golden candidate.golden --policy p.json"},

@@ -76,27 +76,6 @@ Status RefuseIfInside(const std::string& out, const std::string& input) {
 
 }  // namespace
 
-void WriteError(const Error& error, json::Writer& out, const ErrorPlace& place) {
-  out.Key("error").BeginObject();
-  out.Key("code").String(error.CodeText());
-  out.Key("number").Uint(static_cast<uint64_t>(error.code));
-  if (!place.stage.empty()) out.Key("stage").String(place.stage);
-  if (!error.file.empty()) out.Key("file").String(EscapeForDisplay(error.file));
-  if (error.byte_offset) out.Key("byte_offset").Uint(*error.byte_offset);
-  if (place.line > 0) out.Key("line").Uint(place.line).Key("column").Uint(place.column);
-  if (!error.field.empty()) out.Key("field").String(EscapeForDisplay(error.field));
-  out.Key("message").String(EscapeForDisplay(error.message));
-  out.EndObject();
-}
-
-std::string ErrorJson(const Error& error, const ErrorPlace& place) {
-  json::Writer out;
-  out.BeginObject();
-  WriteError(error, out, place);
-  out.EndObject();
-  return out.Take();
-}
-
 void AppContext::Report(const Error& error, const ErrorPlace& place) {
   if (json) Print(ErrorJson(error, place) + "\n");
   std::fprintf(stderr, "%s\n", EscapeForDisplay(error.ToString()).c_str());
@@ -206,20 +185,6 @@ Status CheckOutput(const std::string& out, const std::vector<std::string>& input
   return {};
 }
 
-Status OnlyMembers(const json::Value& record, std::initializer_list<std::string_view> known) {
-  for (const json::Value member : record.children()) {
-    if (std::find(known.begin(), known.end(), member.key()) != known.end()) continue;
-    std::string names;
-    for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
-    return Fail(
-        MakeError(ErrorCode::kSchemaUnknownKey,
-                  "a record has no member \"" + std::string(member.key()) + "\"; it may have " + names)
-            .At(member.key_byte_offset())
-            .Field(member.key()));
-  }
-  return {};
-}
-
 Error UnknownName(std::string_view kind, std::string_view option, std::string_view name,
                   std::initializer_list<std::string_view> known) {
   std::string names;
@@ -248,49 +213,11 @@ Result<std::vector<uint32_t>> ParseTokenIds(std::string_view text, std::string_v
   return ids;
 }
 
-namespace {
-
-constexpr uint64_t kMaxLineBytes = uint64_t{256} << 20;
-
-// One line's answer, with its line feed.
-std::string AnswerLine(std::string line, bool too_long,
-                       const std::function<Status(const json::Value& record, json::Writer& out)>& handle) {
-  std::string id = "null";
-  json::Writer out;
-  const auto answer = [&]() -> Status {
-    if (too_long) {
-      return Fail(MakeError(ErrorCode::kLimit, "a line of more than 256 MiB").At(kMaxLineBytes));
-    }
-    if (line.find_first_not_of(" \t\r") == std::string::npos) {
-      return Fail(
-          MakeError(ErrorCode::kJsonSyntax, "a blank line is no record; give one JSON object a line").At(0));
-    }
-    SLM_ASSIGN(const json::Document document, json::Parse(std::move(line), {.max_bytes = kMaxLineBytes}));
-    if (!document.root().is_object()) {
-      return Fail(MakeError(ErrorCode::kJsonType, "a record is one JSON object a line")
-                      .At(document.root().byte_offset()));
-    }
-    if (const auto value = document.root().Find("id")) id = value->source_text();
-    out.BeginObject().Key("id").Raw(id);
-    return handle(document.root(), out);
-  };
-  if (const Status status = answer(); !status) {
-    out = json::Writer();
-    out.BeginObject().Key("id").Raw(id);
-    WriteError(status.error(), out);
-  }
-  out.EndObject();
-  return out.Take() + "\n";
-}
-
-}  // namespace
-
-void RunBatch(AppContext& context,
-              const std::function<Status(const json::Value& record, json::Writer& out)>& handle) {
+void RunBatch(AppContext& context, const records::Handler& handle) {
   std::string line;
   bool too_long = false;
   const auto answer = [&]() -> Status {
-    context.Print(AnswerLine(std::move(line), too_long, handle));
+    context.Print(records::AnswerLine(std::move(line), too_long, handle).text + "\n");
     line.clear();
     too_long = false;
     return context.Flush();
@@ -304,7 +231,7 @@ void RunBatch(AppContext& context,
     for (std::string_view rest(block.data(), static_cast<size_t>(got)); !rest.empty();) {
       const size_t end = rest.find('\n');
       const std::string_view piece = rest.substr(0, end);
-      too_long = too_long || line.size() + piece.size() > kMaxLineBytes;
+      too_long = too_long || line.size() + piece.size() > records::kMaxLineBytes;
       if (!too_long) line += piece;
       if (end == std::string_view::npos) break;
       if (const Status status = answer(); !status) return context.Report(status.error());

@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   RegisterVerify(root, context);
   RegisterReport(root, context);
   RegisterMutate(root, context);
+  RegisterExport(root, context);
   RegisterFsck(root, context);
   RegisterLog(root, context);
   RegisterShow(root, context);

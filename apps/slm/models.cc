@@ -7,15 +7,19 @@
 #include <filesystem>
 #include <optional>
 
+#include "acquire/acquisition.h"
+#include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "chat/isolated.h"
 #include "codec/json.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
+#include "store/store.h"
 
 namespace slm::app {
 namespace {
 
+constexpr std::string_view kTokenizerFile = "tokenizer.json";
 constexpr uint64_t kMaxTokenizerBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxConfigBytes = uint64_t{64} << 20;
 
@@ -46,27 +50,12 @@ Result<std::string> ReadBlob(const Artifact& artifact, std::string_view kind, co
   return std::string(AsText(bytes));
 }
 
-// Special tokens of tokenizer_config.json and special_tokens_map.json, which say them as text or as
-// an object with `content`. What stands in `out` already is kept.
-void CollectSpecialTokens(json::Value config, std::vector<std::pair<std::string, std::string>>* out) {
-  constexpr std::array<std::string_view, 7> kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                      "pad_token", "cls_token", "mask_token"};
-  for (const std::string_view name : kNames) {
-    auto value = config.Find(name);
-    if (value && value->is_object()) value = value->Find("content");
-    if (!value || !value->is_string()) continue;
-    const bool known =
-        std::any_of(out->begin(), out->end(), [name](const auto& pair) { return pair.first == name; });
-    if (!known) out->emplace_back(name, value->string());
-  }
-}
-
 // chat_template of tokenizer_config.json: text, or a list of named ones of which "default" counts.
 Result<std::optional<std::string>> TemplateOfConfig(json::Value config, std::vector<std::string>* left_out) {
   const auto value = config.Find("chat_template");
   if (!value || value->is_null()) return std::optional<std::string>();
   if (value->is_string()) return std::optional<std::string>(value->string());
-  const auto wrong = [&value](std::string message) {
+  const auto wrong = [&value](std::string message) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kTplInput, std::move(message)).At(value->byte_offset()).Field("chat_template"));
   };
@@ -86,16 +75,73 @@ Result<std::optional<std::string>> TemplateOfConfig(json::Value config, std::vec
   return chosen;
 }
 
-// Names of the files NAME.jinja in the folder of further templates.
-std::vector<std::string> NamedTemplateFiles(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code ended;
-  for (std::filesystem::directory_iterator at(Join(directory, "additional_chat_templates"), ended), end;
-       !ended && at != end; at.increment(ended)) {
-    if (at->path().extension() == ".jinja") names.push_back(at->path().stem().string());
+// The files of a source: of a directory, or of an acquisition in a store.
+class SourceFolder {
+ public:
+  // None where MODEL is a file, or nothing that is known: opening it then says what is wrong.
+  static Result<std::optional<SourceFolder>> Find(const ModelName& model) {
+    if (IsDirectory(model.text)) return SourceFolder(model.text);
+    struct stat info{};
+    if (stat(model.text.c_str(), &info) == 0 || !LooksLikeId(model.text))
+      return std::optional<SourceFolder>();
+    auto store = Store::Open(model.store_directory, {.create = false, .read_only = true});
+    if (!store.has_value()) {
+      return Fail(MakeError(ErrorCode::kNotFound,
+                            "neither a file nor, without a store, an acquisition; name the "
+                            "store with --store")
+                      .In(model.text));
+    }
+    SLM_ASSIGN(const Hash256 id, ResolveNode(**store, model.text));
+    SLM_ASSIGN(acquire::Acquisition acquisition, acquire::LoadAcquisition(**store, id));
+    SourceFolder folder(model.text);
+    folder.store_ = *std::move(store);
+    folder.acquisition_ = std::move(acquisition);
+    return folder;
   }
-  return names;
-}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string NameOf(std::string_view file) const { return Join(name_, file); }
+
+  // The text of a file; none if it is not there.
+  [[nodiscard]] Result<std::optional<std::string>> Read(std::string_view file, uint64_t max_bytes) const {
+    std::string path = NameOf(file);
+    if (store_ != nullptr) {
+      const acquire::SourceFile* found = acquisition_.Find(file);
+      if (found == nullptr) return std::optional<std::string>();
+      SLM_ASSIGN(path, store_->BlobPath(found->blob));
+    }
+    if (!IsFile(path)) return std::optional<std::string>();
+    auto text = ReadTextFile(path, max_bytes);
+    if (!text.has_value()) return Fail(std::move(text).error());
+    return std::optional(*std::move(text));
+  }
+
+  // Names of the files NAME.jinja in the folder of further templates.
+  [[nodiscard]] std::vector<std::string> NamedTemplates() const {
+    constexpr std::string_view kFolder = "additional_chat_templates/";
+    std::vector<std::string> names;
+    const auto take = [&names](const std::filesystem::path& path) {
+      if (path.extension() == ".jinja") names.push_back(path.stem().string());
+    };
+    for (const acquire::SourceFile& file : acquisition_.files) {
+      if (file.path.starts_with(kFolder)) take(file.path);
+    }
+    if (store_ != nullptr) return names;
+    std::error_code ended;
+    for (std::filesystem::directory_iterator at(NameOf(kFolder), ended), end; !ended && at != end;
+         at.increment(ended)) {
+      take(at->path());
+    }
+    return names;
+  }
+
+ private:
+  explicit SourceFolder(std::string name) : name_(std::move(name)) {}
+
+  std::string name_;
+  std::shared_ptr<const Store> store_;  // null: a directory
+  acquire::Acquisition acquisition_;
+};
 
 // The template engine drops one newline at the end of a template by itself.
 std::string_view WithoutLastNewline(std::string_view text) {
@@ -103,11 +149,13 @@ std::string_view WithoutLastNewline(std::string_view text) {
   return text;
 }
 
-// Reads one JSON file of a directory, if it is there, and hands its root on.
-Status WithConfig(const std::string& path, const std::function<Status(json::Value)>& use) {
-  if (!IsFile(path)) return {};
-  SLM_ASSIGN(std::string text, ReadTextFile(path, kMaxConfigBytes));
-  auto document = json::Parse(std::move(text));
+// Reads one JSON file of a source, if it is there, and hands its root on.
+Status WithConfig(const SourceFolder& folder, std::string_view file,
+                  const std::function<Status(json::Value)>& use) {
+  const std::string path = folder.NameOf(file);
+  SLM_ASSIGN(std::optional<std::string> text, folder.Read(file, kMaxConfigBytes));
+  if (!text) return {};
+  auto document = json::Parse(*std::move(text));
   if (!document) return Fail(std::move(document).error().In(path));
   if (!document->root().is_object()) {
     return Fail(MakeError(ErrorCode::kJsonType, "the file must hold one JSON object").At(0).In(path));
@@ -117,23 +165,24 @@ Status WithConfig(const std::string& path, const std::function<Status(json::Valu
   return {};
 }
 
-Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
+Result<TemplateModel> OpenTemplateSource(const SourceFolder& folder) {
   TemplateModel out;
   std::optional<std::string> in_config;
-  SLM_TRY(WithConfig(Join(directory, "tokenizer_config.json"), [&](json::Value config) -> Status {
-    CollectSpecialTokens(config, &out.special_tokens);
+  SLM_TRY(WithConfig(folder, "tokenizer_config.json", [&](json::Value config) -> Status {
+    records::CollectSpecialTokens(config, &out.special_tokens);
     SLM_ASSIGN(in_config, TemplateOfConfig(config, &out.left_out));
     return {};
   }));
-  SLM_TRY(WithConfig(Join(directory, "special_tokens_map.json"), [&](json::Value config) -> Status {
-    CollectSpecialTokens(config, &out.special_tokens);
+  SLM_TRY(WithConfig(folder, "special_tokens_map.json", [&](json::Value config) -> Status {
+    records::CollectSpecialTokens(config, &out.special_tokens);
     return {};
   }));
-  const std::vector<std::string> files = NamedTemplateFiles(directory);
+  const std::vector<std::string> files = folder.NamedTemplates();
   out.left_out.insert(out.left_out.end(), files.begin(), files.end());
-  out.name = Join(directory, "chat_template.jinja");
-  if (IsFile(out.name)) {
-    SLM_ASSIGN(out.source, ReadTextFile(out.name, kMaxConfigBytes));
+  out.name = folder.NameOf("chat_template.jinja");
+  SLM_ASSIGN(std::optional<std::string> in_file, folder.Read("chat_template.jinja", kMaxConfigBytes));
+  if (in_file) {
+    out.source = *std::move(in_file);
     if (in_config && WithoutLastNewline(*in_config) != WithoutLastNewline(out.source)) {
       return Fail(MakeError(ErrorCode::kTplAmbiguous,
                             "chat_template.jinja and tokenizer_config.json hold different templates")
@@ -145,49 +194,33 @@ Result<TemplateModel> OpenTemplateDirectory(const std::string& directory) {
   if (!in_config && !out.left_out.empty()) {
     return Fail(MakeError(ErrorCode::kTplAmbiguous,
                           "no chat template is called default, there is " + out.left_out.front())
-                    .In(directory)
+                    .In(folder.name())
                     .Field("chat_template"));
   }
   if (!in_config) {
-    return Fail(MakeError(ErrorCode::kTplMissing, "the source has no chat template").In(directory));
+    return Fail(MakeError(ErrorCode::kTplMissing, "the source has no chat template").In(folder.name()));
   }
-  out.name = Join(directory, "tokenizer_config.json");
+  out.name = folder.NameOf("tokenizer_config.json");
   out.source = *std::move(in_config);
   return out;
 }
 
 Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
   SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
-  TemplateModel out;
-  out.name = path;
-  const auto has = [&artifact](std::string_view kind) {
-    return std::any_of(artifact->blobs().begin(), artifact->blobs().end(),
-                       [kind](const BlobEntry& blob) { return blob.kind == kind; });
-  };
-  if (!has("template-ir")) {
-    return Fail(MakeError(ErrorCode::kTplMissing, "the artifact has no chat template").In(path));
-  }
-  SLM_ASSIGN(const std::string ir, ReadBlob(*artifact, "template-ir", path));
-  out.ir.assign(ir.begin(), ir.end());
-  constexpr std::string_view kLeftOut = "chat_template.";
-  for (const cbor::Value& row : *artifact->manifest().Find("accepted_conflicts")->AsArray()) {
-    const std::string& field = *row.AsMap()->Find("field")->AsTextString();
-    if (field.starts_with(kLeftOut)) out.left_out.push_back(field.substr(kLeftOut.size()));
-  }
-  for (const std::string_view kind : {"tokenizer-config", "special-tokens-map"}) {
-    if (!has(kind)) continue;
-    SLM_ASSIGN(std::string text, ReadBlob(*artifact, kind, path));
-    auto document = json::Parse(std::move(text));
-    if (!document) return Fail(std::move(document).error().In(path));
-    if (document->root().is_object()) CollectSpecialTokens(document->root(), &out.special_tokens);
-  }
-  return out;
+  return records::TemplateOfArtifact(*artifact, path);
 }
 
 }  // namespace
 
-Result<std::string> ReadTokenizerJson(const std::string& path) {
-  if (IsDirectory(path)) return ReadTextFile(Join(path, "tokenizer.json"), kMaxTokenizerBytes);
+Result<std::string> ReadTokenizerJson(const ModelName& model) {
+  SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
+  if (folder) {
+    SLM_ASSIGN(std::optional<std::string> text, folder->Read(kTokenizerFile, kMaxTokenizerBytes));
+    if (text) return *std::move(text);
+    return Fail(MakeError(ErrorCode::kNotFound, "the source has no tokenizer.json")
+                    .In(folder->NameOf(kTokenizerFile)));
+  }
+  const std::string& path = model.text;
   if (path.ends_with(".slm")) {
     SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
     return ReadBlob(*artifact, "tokenizer-json", path);
@@ -199,34 +232,28 @@ Result<std::string> ReadTokenizerJson(const std::string& path) {
   return ReadTextFile(path, kMaxTokenizerBytes);
 }
 
-Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const std::string& path,
+Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelName& model,
                                                                   const tokenizer::LoadOptions& options) {
+  const std::string& path = model.text;
   if (path.ends_with(".model") && !IsDirectory(path)) {
     SLM_ASSIGN(const std::string file, ReadTextFile(path, kMaxTokenizerBytes));
     return Named(tokenizer::Tokenizer::FromSentencePiece(AsBytes(file)), path);
   }
-  SLM_ASSIGN(std::string text, ReadTokenizerJson(path));
-  const std::string name = IsDirectory(path) ? Join(path, "tokenizer.json") : path;
-  return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), name);
+  SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
+  SLM_ASSIGN(std::string text, ReadTokenizerJson(model));
+  return Named(tokenizer::Tokenizer::FromJson(std::move(text), options),
+               folder ? folder->NameOf(kTokenizerFile) : path);
 }
 
-Result<chat::Template> TemplateModel::Compile() const {
-  return Named(ir.empty() ? chat::CompileIsolated(source) : chat::Template::Load(ir), name);
+bool MayHoldTokenizer(const ModelName& model) {
+  return model.text.ends_with(".slm") || IsDirectory(model.text) ||
+         (!IsFile(model.text) && LooksLikeId(model.text));
 }
 
-Status TemplateModel::CheckContext(const json::Value& context) const {
-  const auto tools = context.is_object() ? context.Find("tools") : std::nullopt;
-  if (!tools || tools->is_null()) return {};
-  if (std::find(left_out.begin(), left_out.end(), "tool_use") == left_out.end()) return {};
-  return Fail(
-      MakeError(ErrorCode::kTplAmbiguous,
-                "with tools the pinned source takes the template named tool_use, and this one carries "
-                "another; give that template as a .jinja file, or leave out tools")
-          .Field("tools"));
-}
-
-Result<TemplateModel> OpenTemplateModel(const std::string& path) {
-  if (IsDirectory(path)) return OpenTemplateDirectory(path);
+Result<TemplateModel> OpenTemplateModel(const ModelName& model) {
+  const std::string& path = model.text;
+  SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
+  if (folder) return OpenTemplateSource(*folder);
   if (path.ends_with(".slm")) return OpenTemplateArtifact(path);
   if (path.ends_with(".model") || path.ends_with(".gguf")) {
     return Fail(

@@ -1,4 +1,5 @@
 // slm observe FILE.slm --cases FILE -o OUT [--like EVIDENCE] [--taps all|NAMES]
+// slm observe FILE.slm --cases FILE --record CONTAINER --made-by FACTS.json
 #include "evidence/observe.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "codec/sha256.h"
+#include "evidence/browser_run.h"
 #include "slm_file/mapped_file.h"
 #include "slm_file/output_file.h"
 
@@ -14,7 +16,7 @@ namespace slm::app {
 namespace {
 
 struct ObserveArgs {
-  std::string artifact, cases, out, like;
+  std::string artifact, cases, out, like, record, made_by;
   std::string backend = "native-scalar";
   std::string taps = "all";
 };
@@ -30,7 +32,39 @@ std::vector<std::string> SplitNames(const std::string& list) {
   return names;
 }
 
+// What a browser observed, into the store: nothing runs here.
+Status RecordContainer(AppContext& context, const ObserveArgs& args) {
+  SLM_ASSIGN(const std::string cases, ReadTextFile(args.cases, kMaxCasesBytes));
+  SLM_ASSIGN(std::string facts, ReadTextFile(args.made_by, kMaxPolicyBytes));
+  auto run = evidence::ParseBrowserRun(std::move(facts));
+  if (!run.has_value()) return Fail(std::move(run).error().In(args.made_by));
+  auto container = MappedFile::Open(args.record);
+  if (!container.has_value()) return Fail(std::move(container).error().In(args.record));
+  auto artifact = Artifact::OpenFile(args.artifact, Verify::kHeaderOnly);
+  if (!artifact.has_value()) return Fail(std::move(artifact).error().In(args.artifact));
+  SLM_ASSIGN(const auto store, Store::Open(context.store));
+  SLM_ASSIGN(const ArtifactNode node, FindArtifactNode(*store, (*artifact)->root(), "FILE"));
+  SLM_TRY(PutFile(*store, args.artifact));  // whose bytes the node binds; convert keeps none
+  auto id = evidence::RecordBrowserRun(SourceOver(*store), SinkOver(*store), node.id, cases,
+                                       (*container)->bytes(), *run);
+  if (!id.has_value()) return Fail(std::move(id).error().In(args.record));
+  SLM_TRY(store->AppendLog("observation", std::span(&*id, 1)));
+  if (context.json) {
+    json::Writer out;
+    out.BeginObject().Key("observation").String(ToHex(*id)).Key("backend").String(run->backend.name);
+    context.Print(out.EndObject().Take() + "\n");
+  } else {
+    context.Print("observation " + ToHex(*id) + " of " + run->backend.name + "\n");
+  }
+  return {};
+}
+
 Status Run(AppContext& context, const ObserveArgs& args) {
+  if (args.record.empty() != args.made_by.empty())
+    return Fail(ErrorCode::kUsage, "--record and --made-by stand together");
+  if (!args.record.empty()) return RecordContainer(context, args);
+  if (args.out.empty())
+    return Fail(MakeError(ErrorCode::kUsage, "a container to write is needed").Field("-o"));
   constexpr std::string_view kNative = "native-";
   const auto kernel = args.backend.starts_with(kNative)
                           ? ops::KernelFromName(std::string_view(args.backend).substr(kNative.size()))
@@ -99,12 +133,16 @@ void RegisterObserve(Command& root, AppContext& context) {
   Command& command = root.Add("observe", "A candidate's observations of a suite, in the golden container");
   command.Option("file", &args->artifact, "The .slm file", true);
   command.Option("--cases", &args->cases, "Cases file, JSON Lines", true);
-  command.Option("-o,--out", &args->out, "Container to write", true);
+  command.Option("-o,--out", &args->out, "Container to write");
+  command.Option("--record", &args->record,
+                 "A container that a browser made: its observation node goes into the store, nothing runs");
+  command.Option("--made-by", &args->made_by, "What made it: build of the module and identity of the engine");
   command.Option("--like", &args->like,
                  "Keep the arrays and slices of this container, so that the two align");
   command.Option("--taps", &args->taps, "all, or observation names separated by commas (without --like)");
   command.Option("--backend", &args->backend, "native-scalar or native-vector");
   command.Excludes("--like", {"--taps"});
+  command.Excludes("--record", {"--out", "--like", "--taps", "--backend"});
   command.Help(
       {.examples = {"slm observe model.slm --cases cases.jsonl --like reference.golden -o candidate.golden"},
        .input = "cases of at most 64 MiB",

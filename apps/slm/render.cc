@@ -11,11 +11,20 @@
 #include "chat/template.h"
 #include "prompt/data_encoding.h"
 #include "prompt/injection.h"
+#include "records/render_record.h"
 
 namespace slm::app {
 namespace {
 
 constexpr uint64_t kMaxContextBytes = 64u << 20;
+
+using records::PlaceIn;
+using records::WriteRendered;
+
+// In a child process: nobody trusts a template's source.
+Result<chat::Template> Convert(std::string_view source) {
+  return chat::CompileIsolated(source);
+}
 
 struct RenderArgs {
   std::string model;
@@ -26,120 +35,14 @@ struct RenderArgs {
   bool batch = false;
 };
 
-void WriteRendered(const chat::Rendered& rendered, json::Writer& out) {
-  out.Key("text").String(rendered.text);
-  out.Key("spans").BeginArray();
-  for (const chat::Span& span : rendered.spans) {
-    out.BeginObject().Key("begin").Uint(span.begin).Key("end").Uint(span.end);
-    out.Key("owner").String(span.owner).EndObject();
-  }
-  out.EndArray();
-  out.Key("insertion_ownership").BeginObject();
-  out.Key("bos").String(rendered.ownership.bos).Key("eos").String(rendered.ownership.eos);
-  out.Key("turn_separator").String(rendered.ownership.turn_separator);
-  out.Key("generation_prefix").String(rendered.ownership.generation_prefix).EndObject();
-}
-
-// Where an error of a template's own text stands.
-ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view stage) {
-  ErrorPlace place{.stage = stage};
-  if (!error.byte_offset || source.empty()) return place;
-  const std::string_view before = source.substr(0, std::min<uint64_t>(*error.byte_offset, source.size()));
-  place.line = 1 + static_cast<uint64_t>(std::count(before.begin(), before.end(), '\n'));
-  const size_t line_begin = before.rfind('\n') + 1;  // 0 where there is none: npos + 1
-  const std::string_view in_line = before.substr(line_begin);
-  // Bytes that do not continue a character; the text may be ill-formed.
-  place.column = 1 + static_cast<uint64_t>(std::count_if(in_line.begin(), in_line.end(), [](char byte) {
-                   return (static_cast<uint8_t>(byte) & 0xC0U) != 0x80U;
-                 }));
-  return place;
-}
-
-ErrorPlace PlaceOf(const chat::SourcePlace& place, std::string_view stage) {
-  return {.stage = stage, .line = place.line, .column = place.column};
-}
-
-// Conversion costs a process: the model's template is converted once, and so are records in a row that bring
-// the same one.
-class TemplateCache {
- public:
-  explicit TemplateCache(const TemplateModel& model) : model_(model) {}
-  [[nodiscard]] const TemplateModel& model() const { return model_; }
-  const Result<chat::Template>& Compile(std::optional<std::string_view> source) {
-    if (!source) {
-      if (!own_) own_ = model_.Compile();
-      return *own_;
-    }
-    if (!last_ || *source != last_source_) {
-      last_source_ = *source;
-      last_ = chat::CompileIsolated(last_source_);
-    }
-    return *last_;
-  }
-
- private:
-  const TemplateModel& model_;
-  std::optional<Result<chat::Template>> own_;
-  std::optional<Result<chat::Template>> last_;
-  std::string last_source_;
-};
-
-struct RenderInput {
-  json::Value context;
-  std::string clock;
-  std::optional<std::string_view> source;  // in place of the model's template
-};
-
-Result<RenderInput> ReadRecord(const json::Value& record) {
-  SLM_TRY(OnlyMembers(record, {"id", "context", "template", "clock"}));
-  const auto bad = [](const json::Value& value, std::string_view what) {
-    return Fail(MakeError(ErrorCode::kTplInput, std::string(value.key()) + " is " + std::string(what))
-                    .At(value.byte_offset())
-                    .Field(value.key()));
-  };
-  RenderInput input;
-  const auto context = record.Find("context");
-  if (!context)
-    return Fail(MakeError(ErrorCode::kTplInput, "a record needs \"context\"").At(0).Field("context"));
-  input.context = *context;
-  if (const auto clock = record.Find("clock")) {
-    if (!clock->is_string()) return bad(*clock, "a text such as 2026-11-30T12:00:00");
-    input.clock = clock->string();
-  }
-  if (const auto source = record.Find("template")) {
-    if (!source->is_string()) return bad(*source, "the template's text");
-    input.source = source->string();
-  }
-  return input;
-}
-
-// One batch record. An error of the template carries the stage, and its place in the template.
-Status RenderRecord(TemplateCache& templates, const json::Value& record, json::Writer& out) {
-  SLM_ASSIGN(const RenderInput input, ReadRecord(record));
-  const std::string_view source = input.source.value_or(templates.model().source);
-  const Result<chat::Template>& compiled = templates.Compile(input.source);
-  if (!compiled) {
-    WriteError(compiled.error(), out, PlaceIn(source, compiled.error(), "convert"));
-    return {};
-  }
-  if (!input.source) SLM_TRY(templates.model().CheckContext(input.context));
-  chat::SourcePlace fault;
-  const auto rendered = compiled->Render(
-      input.context, chat::RenderOptions{templates.model().special_tokens, input.clock, &fault});
-  if (!rendered) {
-    WriteError(rendered.error(), out, PlaceOf(fault, "render"));
-    return {};
-  }
-  WriteRendered(*rendered, out);
-  return {};
-}
-
 // The tokenizer beside the template, if there is one.
-Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const RenderArgs& args) {
-  if (!args.tokenizer.empty()) return OpenTokenizer(args.tokenizer);
+Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const AppContext& app,
+                                                                const RenderArgs& args) {
+  if (!args.tokenizer.empty()) return OpenTokenizer({args.tokenizer, app.store});
   std::shared_ptr<const tokenizer::Tokenizer> none;
-  if (!IsDirectory(args.model) && !args.model.ends_with(".slm")) return none;
-  auto opened = OpenTokenizer(args.model);
+  const ModelName model{args.model, app.store};
+  if (!MayHoldTokenizer(model)) return none;
+  auto opened = OpenTokenizer(model);
   if (!opened && (opened.error().code == ErrorCode::kNotFound || opened.error().code == ErrorCode::kIo))
     return none;
   return opened;
@@ -152,10 +55,11 @@ struct Explanation {
   std::optional<prompt::TokenOwners> owners;
 };
 
-Result<Explanation> ExplainRendering(const RenderArgs& args, const TemplateModel& model,
-                                     const chat::Template& compiled, const chat::Rendered& rendered) {
+Result<Explanation> ExplainRendering(const AppContext& app, const RenderArgs& args,
+                                     const TemplateModel& model, const chat::Template& compiled,
+                                     const chat::Rendered& rendered) {
   Explanation explanation{chat::Analyze(compiled), {}, {}};
-  SLM_ASSIGN(const auto tokenizer, TokenizerOf(args));
+  SLM_ASSIGN(const auto tokenizer, TokenizerOf(app, args));
   if (tokenizer == nullptr) return explanation;
   SLM_ASSIGN(explanation.data, prompt::EncodeAsData(*tokenizer, rendered));
   explanation.owners = prompt::OwnersOf(*tokenizer, rendered, model.special_tokens);
@@ -206,7 +110,7 @@ void WriteExplanation(const Explanation& explanation, const chat::Program& progr
 std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
                     const Explanation& explanation) {
   std::string text;
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";
@@ -234,24 +138,18 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   return text;
 }
 
-// An error and, where the template is at fault, the place in it.
-struct RenderFault {
-  Error error;
-  ErrorPlace place;
-};
-
-std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& args,
-                                           const TemplateModel& model) {
-  const auto compiled = model.Compile();
+records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
+  const auto compiled = model.Compile(Convert);
   if (!compiled)
-    return std::unexpected(RenderFault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
+    return std::unexpected(
+        records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
   auto text = ReadTextFile(args.context, kMaxContextBytes);
-  if (!text) return std::unexpected(RenderFault{text.error(), {}});
+  if (!text) return std::unexpected(records::Fault{text.error(), {}});
   const std::string name = args.context == "-" ? "standard input" : args.context;
   const auto document = json::Parse(*std::move(text));
-  if (!document) return std::unexpected(RenderFault{Error(document.error()).In(name), {}});
+  if (!document) return std::unexpected(records::Fault{Error(document.error()).In(name), {}});
   if (const Status allowed = model.CheckContext(document->root()); !allowed) {
-    return std::unexpected(RenderFault{Error(allowed.error()).In(model.name), {}});
+    return std::unexpected(records::Fault{Error(allowed.error()).In(model.name), {}});
   }
   chat::SourcePlace fault;
   const auto rendered =
@@ -259,13 +157,13 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
   if (!rendered) {
     // An error with an offset is one of the context, by its bytes.
     return std::unexpected(
-        RenderFault{Error(rendered.error()).In(rendered.error().byte_offset ? name : model.name),
-                    PlaceOf(fault, "render")});
+        records::Fault{Error(rendered.error()).In(rendered.error().byte_offset ? name : model.name),
+                       records::PlaceOf(fault, "render")});
   }
   std::optional<Explanation> explanation;
   if (args.explain) {
-    auto explained = ExplainRendering(args, model, *compiled, *rendered);
-    if (!explained) return std::unexpected(RenderFault{explained.error(), {}});
+    auto explained = ExplainRendering(app, args, model, *compiled, *rendered);
+    if (!explained) return std::unexpected(records::Fault{explained.error(), {}});
     explanation = *std::move(explained);
   }
   if (app.json) {
@@ -282,15 +180,15 @@ std::expected<void, RenderFault> RenderOne(AppContext& app, const RenderArgs& ar
 }
 
 // What text in a conversation can change. Needs no conversation: it makes its own.
-std::expected<void, RenderFault> CheckInjection(AppContext& app, const RenderArgs& args,
-                                                const TemplateModel& model) {
-  const auto compiled = model.Compile();
+records::RecordStatus CheckInjection(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
+  const auto compiled = model.Compile(Convert);
   if (!compiled)
-    return std::unexpected(RenderFault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
-  const auto tokenizer = TokenizerOf(args);
-  if (!tokenizer) return std::unexpected(RenderFault{tokenizer.error(), {}});
+    return std::unexpected(
+        records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
+  const auto tokenizer = TokenizerOf(app, args);
+  if (!tokenizer) return std::unexpected(records::Fault{tokenizer.error(), {}});
   const auto report = prompt::CheckInjection(*compiled, tokenizer->get(), model.special_tokens);
-  if (!report) return std::unexpected(RenderFault{report.error(), {}});
+  if (!report) return std::unexpected(records::Fault{report.error(), {}});
   app.Print(app.json ? prompt::InjectionJson(*report) + "\n" : prompt::InjectionText(*report));
   return {};
 }
@@ -300,7 +198,8 @@ std::expected<void, RenderFault> CheckInjection(AppContext& app, const RenderArg
 void RegisterRender(Command& root, AppContext& context) {
   auto* args = context.Own<RenderArgs>();
   Command& command = root.Add("render", "Render a chat template; say who owns which byte");
-  command.Option("model", &args->model, "Source directory, .jinja file, or .slm", /*required=*/true);
+  command.Option("model", &args->model, "Source directory, .jinja file, .slm, or id of an acquisition",
+                 /*required=*/true);
   command.Option("context", &args->context,
                  "JSON file with messages and other inputs (default: standard input)");
   command.Flag("--explain", &args->explain,
@@ -319,12 +218,12 @@ void RegisterRender(Command& root, AppContext& context) {
                 .memory = "16 MiB of output, 192 MiB of values",
                 .time = "linear; at most 4,000,000 steps of the template"});
   command.Run([args, &context] {
-    const auto model = OpenTemplateModel(args->model);
+    const auto model = OpenTemplateModel({args->model, context.store});
     if (!model) return context.Report(model.error());
     if (args->batch) {
-      TemplateCache templates(*model);
+      records::TemplateCache templates(*model, Convert);
       RunBatch(context, [&](const json::Value& record, json::Writer& out) {
-        return RenderRecord(templates, record, out);
+        return records::RenderRecord(templates, record, out);
       });
       return;
     }

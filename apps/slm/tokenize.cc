@@ -2,11 +2,16 @@
 #include "apps/slm/commands.h"
 #include "apps/slm/models.h"
 #include "base/utf8.h"
+#include "records/token_record.h"
 #include "tokenizer/difference.h"
 
 namespace slm::app {
 namespace {
 
+using records::ModeOf;
+using records::WriteDecoded;
+using records::WriteEncoding;
+using records::WriteOffsets;
 using tokenizer::DecodeMode;
 using tokenizer::EncodeOptions;
 using tokenizer::Encoding;
@@ -34,82 +39,6 @@ struct DetokenizeArgs {
   bool batch = false;
   bool lenient = false;
 };
-
-void WriteOffsets(std::string_view name, const std::vector<std::pair<uint64_t, uint64_t>>& offsets,
-                  json::Writer& out) {
-  out.Key(name).BeginArray();
-  for (const auto& [begin, end] : offsets) out.BeginArray().Uint(begin).Uint(end).EndArray();
-  out.EndArray();
-}
-
-void WriteEncoding(const Encoding& encoding, json::Writer& out) {
-  out.Key("ids").BeginArray();
-  for (const uint32_t id : encoding.ids) out.Uint(id);
-  out.EndArray();
-  out.Key("offsets").BeginObject();
-  WriteOffsets("byte", encoding.byte_offsets, out);
-  WriteOffsets("scalar", encoding.scalar_offsets, out);
-  out.EndObject();
-}
-
-Error BadRecord(json::Value value, std::string message) {
-  return MakeError(ErrorCode::kCaseSchema, std::move(message)).At(value.byte_offset()).Field(value.Path());
-}
-
-Status ReadBool(const json::Value& record, std::string_view key, bool* out) {
-  const auto value = record.Find(key);
-  if (!value) return {};
-  if (!value->is_bool()) return Fail(BadRecord(*value, std::string(key) + " must be true or false"));
-  *out = value->boolean();
-  return {};
-}
-
-// The input of a record: its text, or its bytes and whether the byte API is asked for.
-struct RecordInput {
-  std::string bytes;
-  bool byte_api = false;
-};
-
-Result<RecordInput> ReadInput(const json::Value& record) {
-  const auto text = record.Find("text");
-  const auto bytes = record.Find("bytes");
-  if (text.has_value() == bytes.has_value())
-    return Fail(BadRecord(record, "a record has either text or bytes"));
-  RecordInput out;
-  if (const auto api = record.Find("api")) {
-    if (!api->is_string() || (api->string() != "bytes" && api->string() != "text")) {
-      return Fail(BadRecord(*api, "api is \"text\" or \"bytes\""));
-    }
-    out.byte_api = api->string() == "bytes";
-  }
-  if (text) {
-    if (!text->is_string()) return Fail(BadRecord(*text, "text must be a string"));
-    out.bytes = text->string();
-    return out;
-  }
-  Bytes decoded;
-  if (!bytes->is_string() || !FromBase64(bytes->string(), &decoded)) {
-    return Fail(BadRecord(*bytes, "bytes must be base64"));
-  }
-  out.bytes.assign(decoded.begin(), decoded.end());
-  return out;
-}
-
-Status TokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
-  SLM_TRY(OnlyMembers(record, {"id", "text", "bytes", "api", "add_special_tokens", "special_tokens_as_text",
-                               "truncation", "padding"}));
-  EncodeOptions options;
-  SLM_TRY(ReadBool(record, "add_special_tokens", &options.add_special_tokens));
-  SLM_TRY(ReadBool(record, "special_tokens_as_text", &options.special_tokens_as_text));
-  SLM_TRY(ReadBool(record, "truncation", &options.truncation));
-  SLM_TRY(ReadBool(record, "padding", &options.padding));
-  SLM_ASSIGN(const RecordInput input, ReadInput(record));
-  const auto encoding = input.byte_api ? tokenizer.EncodeBytes(AsBytes(input.bytes), options)
-                                       : tokenizer.Encode(input.bytes, options);
-  if (!encoding) return Fail(encoding.error());
-  WriteEncoding(*encoding, out);
-  return {};
-}
 
 std::string Padded(std::string text, size_t width) {
   const size_t n_scalars = CountScalars(text);
@@ -267,7 +196,7 @@ void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, const std:
 Status CompareTokenizers(AppContext& context, const TokenizeArgs& args, const Tokenizer& first) {
   if (args.text == "-")
     return Fail(MakeError(ErrorCode::kUsage, "--compare takes two tokenizers").Field("TEXT"));
-  SLM_ASSIGN(const auto second, OpenTokenizer(args.text, {.lenient = args.lenient}));
+  SLM_ASSIGN(const auto second, OpenTokenizer({args.text, context.store}, {.lenient = args.lenient}));
   tokenizer::DifferenceOptions options;
   options.add_special_tokens = !args.no_special;
   const tokenizer::DifferenceReport report = tokenizer::FindShortestDifference(first, *second, options);
@@ -297,41 +226,6 @@ Status CompareTokenizers(AppContext& context, const TokenizeArgs& args, const To
   return Fail(MakeError(ErrorCode::kTokConflict,
                         "the two tokenizers give other ids for |" + EscapeForDisplay(found->text) + "|")
                   .In(args.text));
-}
-
-Result<DecodeMode> ModeOf(std::string_view name) {
-  if (name == "raw") return DecodeMode::kRaw;
-  if (name == "visible") return DecodeMode::kVisible;
-  if (name == "diagnostic") return DecodeMode::kDiagnostic;
-  return Fail(MakeError(ErrorCode::kCaseSchema, "mode is raw, visible or diagnostic").Field("mode"));
-}
-
-void WriteDecoded(const std::string& bytes, json::Writer& out) {
-  out.Key("bytes").String(ToBase64(AsBytes(bytes)));
-  if (!FindUtf8Fault(bytes)) out.Key("text").String(bytes);
-}
-
-Status DetokenizeRecord(const Tokenizer& tokenizer, const json::Value& record, json::Writer& out) {
-  SLM_TRY(OnlyMembers(record, {"id", "ids", "mode"}));
-  const auto ids = record.Find("ids");
-  if (!ids || !ids->is_array()) return Fail(BadRecord(ids.value_or(record), "a record has ids, an array"));
-  std::vector<uint32_t> values;
-  for (const json::Value item : ids->children()) {
-    const auto id = item.is_number() ? item.AsUint() : std::nullopt;
-    if (!id || *id > UINT32_MAX) return Fail(BadRecord(item, "an id is an integer from 0 to 4294967295"));
-    values.push_back(static_cast<uint32_t>(*id));
-  }
-  DecodeMode mode = DecodeMode::kRaw;
-  if (const auto name = record.Find("mode")) {
-    if (!name->is_string()) return Fail(BadRecord(*name, "mode must be a string"));
-    const auto known = ModeOf(name->string());
-    if (!known) return Fail(BadRecord(*name, known.error().message));
-    mode = *known;
-  }
-  const auto bytes = tokenizer.Decode(values, mode);
-  if (!bytes) return Fail(Error(bytes.error()).At(ids->byte_offset()).Field("ids"));
-  WriteDecoded(*bytes, out);
-  return {};
 }
 
 // Ids as the arguments give them: numbers, with spaces or commas between them.
@@ -367,7 +261,8 @@ Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Toke
 void RegisterTokenize(Command& root, AppContext& context) {
   auto* args = context.Own<TokenizeArgs>();
   Command& command = root.Add("tokenize", "Token ids and offsets of a text");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+  command.Option("model", &args->model,
+                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
                  /*required=*/true);
   command.Option("text", &args->text, "The text (default, or -: standard input, all its bytes)");
   command.Flag("--explain", &args->explain, "Every stage: added tokens, normalized text, pre-tokens, model");
@@ -387,7 +282,7 @@ void RegisterTokenize(Command& root, AppContext& context) {
                 .memory = "the compiled tokenizer, and up to 300 bytes for each byte of text",
                 .time = "n log n in the longest word, linear in the rest"});
   command.Run([args, &context] {
-    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    const auto tokenizer = OpenTokenizer({args->model, context.store}, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
     if (args->compare) {
       if (const Status status = CompareTokenizers(context, *args, **tokenizer); !status)
@@ -396,7 +291,7 @@ void RegisterTokenize(Command& root, AppContext& context) {
     }
     if (args->batch) {
       return RunBatch(context, [&](const json::Value& record, json::Writer& out) {
-        return TokenizeRecord(**tokenizer, record, out);
+        return records::TokenizeRecord(**tokenizer, record, out);
       });
     }
     if (const Status status = TokenizeOne(context, *args, **tokenizer); !status)
@@ -407,7 +302,8 @@ void RegisterTokenize(Command& root, AppContext& context) {
 void RegisterDetokenize(Command& root, AppContext& context) {
   auto* args = context.Own<DetokenizeArgs>();
   Command& command = root.Add("detokenize", "The bytes that token ids stand for");
-  command.Option("model", &args->model, "Source directory, tokenizer.json, SentencePiece .model, or .slm",
+  command.Option("model", &args->model,
+                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
                  /*required=*/true);
   command.Option("ids", &args->ids, "Token ids (default: standard input)");
   command.Option("--mode", &args->mode,
@@ -421,11 +317,11 @@ void RegisterDetokenize(Command& root, AppContext& context) {
                 .memory = "the compiled tokenizer, and about 20 bytes for each id",
                 .time = "linear"});
   command.Run([args, &context] {
-    const auto tokenizer = OpenTokenizer(args->model, {.lenient = args->lenient});
+    const auto tokenizer = OpenTokenizer({args->model, context.store}, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
     if (args->batch) {
       return RunBatch(context, [&](const json::Value& record, json::Writer& out) {
-        return DetokenizeRecord(**tokenizer, record, out);
+        return records::DetokenizeRecord(**tokenizer, record, out);
       });
     }
     if (const Status status = DetokenizeOne(context, *args, **tokenizer); !status)

@@ -5,6 +5,8 @@
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "evidence/bundle.h"
+#include "slm_file/mapped_file.h"
 
 namespace slm::app {
 namespace {
@@ -32,11 +34,43 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
   }
 }
 
+// A bundle's objects; what it leaves out comes from the store, where there is one. The source is judged again
+// if the store has its acquisition; otherwise license and conflicts are not claimed.
+Result<evidence::Verification> VerifyBundle(const AppContext& context, const VerifyArgs& args) {
+  if (args.rerun)
+    return Fail(MakeError(ErrorCode::kUsage, "a receipt of the store can run again, a bundle cannot")
+                    .Field("--rerun"));
+  SLM_ASSIGN(const auto file, MappedFile::Open(args.receipt));
+  auto bundle = evidence::DecodeBundle(file->bytes());
+  if (!bundle.has_value()) return Fail(std::move(bundle).error().In(args.receipt));
+  evidence::ObjectSource source = bundle->objects.Source();
+  std::unique_ptr<Store> store;
+  evidence::SourceJudge judge;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(context.store, ignored)) {
+    SLM_ASSIGN(store, Store::Open(context.store, {.create = false, .read_only = true}));
+    source = evidence::Overlay(std::move(source), SourceOver(*store));
+    judge = [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+      if (store->GetNode(acquisition)) return JudgeOver(*store)(acquisition);
+      return evidence::SourceFault{
+          "source", MakeError(ErrorCode::kUnsupported, "the store does not have the source's acquisition")};
+    };
+  }
+  return evidence::Verify(source, bundle->receipt, judge);
+}
+
 Status Run(AppContext& context, const VerifyArgs& args) {
-  SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
-  SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
+  std::error_code ignored;
+  const bool is_file = std::filesystem::is_regular_file(args.receipt, ignored);
+  std::unique_ptr<Store> store;
+  Hash256 receipt{};
+  if (!is_file) {
+    SLM_ASSIGN(store, Store::Open(context.store, {.create = false, .read_only = true}));
+    SLM_ASSIGN(receipt, ResolveNode(*store, args.receipt));
+  }
   SLM_ASSIGN(evidence::Verification verification,
-             evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
+             is_file ? VerifyBundle(context, args)
+                     : evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
   for (const std::string& name : args.claims) {
     if (verification.Find(name) == nullptr) return Fail(ErrorCode::kUsage, "no claim is called " + name);
   }
@@ -66,15 +100,16 @@ Status Run(AppContext& context, const VerifyArgs& args) {
 void RegisterVerify(Command& root, AppContext& context) {
   auto* args = context.Own<VerifyArgs>();
   Command& command = root.Add("verify", "Re-hash and recompute everything that a receipt claims");
-  command.Option("receipt", &args->receipt, "Id of a promotion, or its first digits", true);
+  command.Option("receipt", &args->receipt, "Id of a promotion, or its first digits; or a bundle file", true);
   command.Option("--claim", &args->claims,
                  "A claim that must hold (L0 to L12, truth, artifact, ...); default: all that are claimed");
   command.Flag("--rerun", &args->rerun,
                "Convert, tokenize, render and run again from the stored bytes, and compare");
-  command.Help({.examples = {"slm verify 3f9c21", "slm verify 3f9c21 --claim L8 --rerun"},
-                .input = "a receipt of the store, and everything under it",
-                .memory = "the artifact and one set of containers",
-                .time = "one read of everything under the receipt; --rerun converts and observes again"});
+  command.Help(
+      {.examples = {"slm verify 3f9c21", "slm verify 3f9c21 --claim L8 --rerun", "slm verify receipt.bundle"},
+       .input = "a receipt of the store, and everything under it",
+       .memory = "the artifact and one set of containers",
+       .time = "one read of everything under the receipt; --rerun converts and observes again"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

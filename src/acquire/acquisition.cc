@@ -7,6 +7,7 @@
 #include "acquire/conflict.h"
 #include "acquire/decision.h"
 #include "acquire/embedded.h"
+#include "acquire/file_keys.h"
 #include "acquire/file_stream.h"
 #include "acquire/license.h"
 #include "acquire/profile.h"
@@ -62,7 +63,7 @@ class Transaction {
     SLM_TRY(StreamTree());
     SLM_TRY(ParseFiles());
     SLM_TRY(SettleContents());
-    SLM_TRY(ClassifyConfig());
+    SLM_TRY(ClassifyKeys());
     SLM_TRY(SettleLicense());
     SLM_TRY(CheckDecisionsUsed());
     return Publish();
@@ -91,7 +92,7 @@ class Transaction {
     *part = "conflicts";
     for (const Hash256& decision : old.decisions) SLM_TRY(LoadStatementOf(decision));
     SLM_TRY(SettleContents());
-    SLM_TRY(ClassifyConfig());
+    SLM_TRY(ClassifyKeys());
     *part = "license";
     SLM_TRY(CheckTablesOf(old.license));
     SLM_TRY(SettleLicense());
@@ -277,7 +278,13 @@ class Transaction {
     if (!view_.config)
       return Fail(MakeError(ErrorCode::kAcqMissing, "the source has no config.json").In("config.json"));
     for (const StreamedFile& file : files_) {
-      if (file.kind == "chat-template" || file.kind == "named-template") view_.templates.push_back(&file);
+      if (file.kind != "chat-template" && file.kind != "named-template") continue;
+      if (const auto fault = FindUtf8Fault(file.text)) {
+        return Fail(MakeError(ErrorCode::kUtf8, "a chat template is not well-formed UTF-8")
+                        .At(fault->byte_offset)
+                        .In(file.path));
+      }
+      view_.templates.push_back(&file);
     }
     return {};
   }
@@ -389,14 +396,40 @@ class Transaction {
 
   // Keys that conversion would stop at stop here too (ACQ-12, CFG-02). A family without a profile is
   // refused by conversion as a whole.
-  Status ClassifyConfig() {
+  Status ClassifyKeys() {
+    SLM_TRY(ReadKeyStatements());
+    const FamilyProfile* family = Family();
+    Status status;
+    if (family != nullptr) {
+      ConfigPolicy policy;
+      policy.documentary_keys = result_.documentary_keys;
+      status = CheckLlamaKeys(*view_.config, view_.generation_config ? &*view_.generation_config : nullptr,
+                              *family, policy);
+    }
+    if (status.has_value())
+      status = CheckFileKeys(view_, profile_.keys, result_.documentary_keys, &result_.ignored_metadata);
+    if (status.has_value()) return {};
+    Error error = std::move(status).error();
+    const SourceFile* file = result_.Find(error.file);
+    if (error.code == ErrorCode::kCfgUnclassified && file != nullptr) {
+      error.message += ": a statement of kind config-field whose choice is \"" + error.file + ":" +
+                       error.field + "\" and whose applies_to holds " + ToHex(file->blob);
+    }
+    return Fail(std::move(error));
+  }
+
+  // Null for a model_type that no profile is for.
+  [[nodiscard]] const FamilyProfile* Family() const {
     const FamilyProfile& family = FamilyProfile::Llama();
     const auto type = view_.config->Find("model_type");
     const auto& types = family.model_types();
-    if (!type || !type->is_string() || std::find(types.begin(), types.end(), type->string()) == types.end()) {
-      return {};
-    }
-    ConfigPolicy policy;
+    const bool is_known =
+        type && type->is_string() && std::find(types.begin(), types.end(), type->string()) != types.end();
+    return is_known ? &family : nullptr;
+  }
+
+  // What statements call documentary: "config.json:key".
+  Status ReadKeyStatements() {
     for (Statement& statement : statements_) {
       if (statement.decision.kind != "config-field") continue;
       const std::string key = statement.decision.ChoiceText();
@@ -409,32 +442,25 @@ class Transaction {
                 .In(statement.decision.path)
                 .Field("applies_to"));
       }
-      statement.is_used = IsOpenKey(family, key.substr(0, colon), key.substr(colon + 1));
-      policy.documentary_keys.push_back({key, ToHex(statement.decision.statement_hash)});
+      statement.is_used = IsOpenKey(key.substr(0, colon), key.substr(colon + 1));
+      result_.documentary_keys.push_back({key, ToHex(statement.decision.statement_hash)});
     }
-    Status status = CheckLlamaKeys(
-        *view_.config, view_.generation_config ? &*view_.generation_config : nullptr, family, policy);
-    if (!status.has_value()) {
-      Error error = std::move(status).error();
-      const SourceFile* file = result_.Find(error.file);
-      if (error.code == ErrorCode::kCfgUnclassified && file != nullptr) {
-        error.message += ": a statement of kind config-field whose choice is \"" + error.file + ":" +
-                         error.field + "\" and whose applies_to holds " + ToHex(file->blob);
-      }
-      return Fail(std::move(error));
-    }
-    result_.documentary_keys = std::move(policy.documentary_keys);
     return {};
   }
 
-  // A key that the file holds and the profile does not list.
-  [[nodiscard]] bool IsOpenKey(const FamilyProfile& family, std::string_view file,
-                               std::string_view key) const {
-    const bool is_config = file == "config.json";
-    const auto& root = is_config ? view_.config : view_.generation_config;
-    if (!is_config && file != "generation_config.json") return false;
-    if (!root || !root->is_object() || !root->Find(key)) return false;
-    return (is_config ? family.ConfigKey(key) : family.GenerationKey(key)) == nullptr;
+  // A key that the file holds and no list names.
+  [[nodiscard]] bool IsOpenKey(std::string_view file, std::string_view key) const {
+    const FamilyProfile* family = Family();
+    const auto is_open = [&](const std::optional<json::Value>& root, const KeyRule* rule) {
+      return root && root->is_object() && root->Find(key) && rule == nullptr;
+    };
+    if (family != nullptr && file == "config.json") return is_open(view_.config, family->ConfigKey(key));
+    if (family != nullptr && file == "generation_config.json")
+      return is_open(view_.generation_config, family->GenerationKey(key));
+    for (const ListedFile& listed : ListedFiles(view_)) {
+      if (listed.path == file) return is_open(listed.root, profile_.keys.Find(file, key));
+    }
+    return false;
   }
 
   Status SettleLicense() {
@@ -475,8 +501,8 @@ class Transaction {
     std::map<std::string, std::string> spdx_of;
     for (const LicenseEvidence& item : finding.evidence) {
       const bool is_card = item.rule == "card";
-      conflict.declarations.push_back(
-          {item.path, is_card ? "license" : "", item.byte_offset, is_card ? item.value : item.spdx});
+      conflict.declarations.push_back({item.path, is_card ? "license" : "", item.byte_offset,
+                                       is_card ? ShortenedText(item.value) : item.spdx});
       spdx_of[conflict.declarations.back().Ref()] = item.spdx;
     }
     SLM_TRY(Settle({conflict}));
@@ -614,11 +640,7 @@ std::string FirstDifference(const Node& recorded, const Node& derived) {
   for (std::string_view role : {"source-tree", "license", "conflict", "decision"}) {
     if (recorded.Children(role) != derived.Children(role)) return std::string(role);
   }
-  for (const auto& [key, value] : derived.metadata) {
-    const cbor::Value* held = recorded.metadata.Find(key);
-    if (held == nullptr || *held != value) return std::string(key);
-  }
-  return "form";
+  return FirstDifferentKey(derived, recorded).value_or("form");
 }
 
 std::string PartOf(std::string_view difference) {

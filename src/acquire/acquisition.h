@@ -56,6 +56,14 @@ struct ConflictChoice {
   Hash256 conflict{};
 };
 
+// A key of the tokenizer's files without effect on the chain.
+struct IgnoredKey {
+  std::string file;
+  std::string key;
+  std::string value;  // as it stands in the file, cut to 256 bytes
+  std::string reason;
+};
+
 struct Acquisition {
   Hash256 id{};
   std::string name;
@@ -69,8 +77,9 @@ struct Acquisition {
   Hash256 license{};
   std::string redistribution;  // "allowed", "conditional", "forbidden", "by-decision"
   std::vector<ConflictChoice> choices;
-  // Keys outside the family profile that a person called documentary; conversion lets them through.
+  // Keys outside every list that a person called documentary; conversion lets them through.
   std::vector<DocumentaryKey> documentary_keys;
+  std::vector<IgnoredKey> ignored_metadata;  // in order of file; of config.json the artifact says it
   // The weights files to read, in order of path: the single file, or the shards of the index.
   std::vector<std::string> weights;
   std::vector<std::string> ignored;  // folders that were left out; not part of any node
@@ -82,9 +91,10 @@ struct Acquisition {
 // Kinds of statement that an acquisition takes; the others belong to later steps.
 [[nodiscard]] bool IsAcquisitionDecision(std::string_view kind);
 
-// Errors: ACQ-*, LFS-*, ST-*, IX-*, LIC-*, CFG-* and TPL-AMBIGUOUS for conflicts, CFG-UNKNOWN-FIELD,
-// CFG-UNCLASSIFIED and CFG-VALUE for keys of the configuration, DECISION-BAD, the
-// JSON codes, those of the store. A conflict leaves its receipt in the store.
+// Errors: ACQ-*, LFS-*, ST-*, IX-*, LIC-*, CFG-*, TOK-ADDED-ID and TPL-AMBIGUOUS for conflicts,
+// CFG-UNKNOWN-FIELD, CFG-UNCLASSIFIED and CFG-VALUE for keys of the configuration and of the tokenizer's
+// files, DECISION-BAD, the JSON codes, UTF8 for a chat template, those of the store. A conflict leaves its
+// receipt in the store.
 [[nodiscard]] Result<Acquisition> AcquireDirectory(Store& store, const DirectoryRequest& request);
 
 // Why an acquisition of the store is not what its own files and statements give.

@@ -1,5 +1,6 @@
 #include "acquire/acquisition_nodes.h"
 
+#include "acquire/conflict.h"
 #include "codec/cbor.h"
 
 namespace slm::acquire {
@@ -90,6 +91,23 @@ Status ReadChoices(cbor::Reader* reader, std::vector<ConflictChoice>* out) {
   return {};
 }
 
+Status ReadIgnored(cbor::Reader* reader, std::vector<IgnoredKey>* out) {
+  SLM_ASSIGN(const cbor::Array* array, reader->ArrayOf("ignored_metadata"));
+  for (const cbor::Value& item : *array) {
+    const cbor::Map* map = item.AsMap();
+    if (map == nullptr) return Fail(ErrorCode::kGraphSchema, "a key without effect is a map");
+    cbor::Reader row(*map, "ignored_metadata");
+    IgnoredKey ignored;
+    SLM_ASSIGN(ignored.file, row.Text("file"));
+    SLM_ASSIGN(ignored.key, row.Text("key"));
+    SLM_ASSIGN(ignored.value, row.Text("value"));
+    SLM_ASSIGN(ignored.reason, row.Text("reason"));
+    SLM_TRY(row.Finish());
+    out->push_back(std::move(ignored));
+  }
+  return {};
+}
+
 }  // namespace
 
 Node SourceFileNode(const StreamedFile& file) {
@@ -122,7 +140,7 @@ Node LicenseNode(const LicenseOutcome& outcome, const LicenseTables& tables) {
     evidence.emplace_back(cbor::Map{{"path", PathBytes(item.path)},
                                     {"blob", item.blob},
                                     {"byte_offset", item.byte_offset},
-                                    {"value", item.value},
+                                    {"value", ShortenedText(item.value)},
                                     {"spdx", item.spdx},
                                     {"rule", item.rule}});
   }
@@ -147,6 +165,11 @@ Node AcquisitionNode(const Acquisition& acquisition, const Profile& profile) {
     choices.emplace_back(cbor::Map{
         {"code", choice.code}, {"field", choice.field}, {"ref", choice.ref}, {"conflict", choice.conflict}});
   }
+  cbor::Array ignored;
+  for (const IgnoredKey& key : acquisition.ignored_metadata) {
+    ignored.emplace_back(
+        cbor::Map{{"file", key.file}, {"key", key.key}, {"value", key.value}, {"reason", key.reason}});
+  }
   Node node;
   node.type = "acquisition";
   node.metadata = cbor::Map{{"schema", kAcquisitionSchema},
@@ -160,7 +183,8 @@ Node AcquisitionNode(const Acquisition& acquisition, const Profile& profile) {
                             {"redistribution", acquisition.redistribution},
                             {"weights", Texts(acquisition.weights)},
                             {"flags", Texts(acquisition.flags)},
-                            {"choices", std::move(choices)}};
+                            {"choices", std::move(choices)},
+                            {"ignored_metadata", std::move(ignored)}};
   node.edges.push_back({"source-tree", acquisition.tree});
   node.edges.push_back({"license", acquisition.license});
   for (const Hash256& id : acquisition.conflicts) node.edges.push_back({"conflict", id});
@@ -202,6 +226,7 @@ Result<Acquisition> LoadAcquisition(const Store& store, const Hash256& id) {
   SLM_TRY(ReadTexts(&reader, "weights", &acquisition.weights));
   SLM_TRY(ReadTexts(&reader, "flags", &acquisition.flags));
   SLM_TRY(ReadChoices(&reader, &acquisition.choices));
+  SLM_TRY(ReadIgnored(&reader, &acquisition.ignored_metadata));
   SLM_TRY(reader.Finish());
 
   const Hash256* tree_id = node.Child("source-tree");

@@ -378,6 +378,57 @@ TEST_F(AcquisitionTest, Acq12Cfg02UnclassifiedKeyNeedsAStatement) {
   EXPECT_EQ(Acquire(TestSource()).error().CodeText(), "DECISION-BAD");
 }
 
+// The same for the tokenizer's files; what has no effect is recorded with its reason.
+TEST_F(AcquisitionTest, Acq12Cfg02KeysOfTheTokenizersFiles) {
+  TestSource source;
+  source.tokenizer_config.insert(1, R"("house_style":[1],"legacy":true,)");
+  ExpectRefused(source, "CFG-UNCLASSIFIED", "tokenizer_config.json", 1, "house_style");
+  const std::string blob = ToHex(Sha256Of(AsBytes(source.tokenizer_config)));
+  EXPECT_NE(error_.message.find("\"tokenizer_config.json:house_style\""), std::string::npos)
+      << error_.message;
+  EXPECT_NE(error_.message.find(blob), std::string::npos) << error_.message;
+  request_.decision_paths = {WriteStatement("config-field", {blob}, "tokenizer_config.json:house_style")};
+  const auto acquisition = Acquire(source);
+  ASSERT_TRUE(acquisition.has_value()) << acquisition.error().ToString();
+  const auto store = Store::Open(folder_.Path("store"));
+  const auto loaded = LoadAcquisition(**store, acquisition->id);
+  ASSERT_TRUE(loaded.has_value());
+  ASSERT_EQ(loaded->ignored_metadata.size(), 2u);
+  EXPECT_EQ(loaded->ignored_metadata[0].key, "house_style");
+  EXPECT_EQ(loaded->ignored_metadata[0].value, "[1]");
+  EXPECT_NE(loaded->ignored_metadata[0].reason.find("person's decision"), std::string::npos);
+  EXPECT_EQ(loaded->ignored_metadata[1].key, "legacy");
+  EXPECT_FALSE(JudgeAgain(**store, acquisition->id).has_value());
+  // A listed key, a key that is not there: the statement decides nothing.
+  request_.decision_paths = {WriteStatement("config-field", {blob}, "tokenizer_config.json:legacy")};
+  EXPECT_EQ(Acquire(source).error().CodeText(), "CFG-UNCLASSIFIED");
+  source = TestSource();
+  source.tokenizer_config.insert(1, R"("legacy":true,)");
+  const std::string plain = ToHex(Sha256Of(AsBytes(source.tokenizer_config)));
+  request_.decision_paths = {WriteStatement("config-field", {plain}, "tokenizer_config.json:legacy")};
+  EXPECT_EQ(Acquire(source).error().CodeText(), "DECISION-BAD");
+  request_.decision_paths = {};
+  source.tokenizer_config.insert(1, R"("auto_map":{"AutoTokenizer":["a.B",null]},)");
+  ExpectRefused(source, "CFG-VALUE", "tokenizer_config.json", 12, "auto_map");
+}
+
+// Cards and licenses may hold any bytes; nodes hold their text all the same.
+TEST_F(AcquisitionTest, Acq12BytesThatAreNoText) {
+  TestSource source;
+  source.card = "---\nlicense: m\xff\n---\n";
+  ExpectRefused(source, "LIC-OTHER", "README.md", 13, "license");
+  request_.decision_paths = {WriteStatement("license", {ToHex(Sha256Of(AsBytes(source.card)))}, "MIT")};
+  const auto decided = Acquire(source);
+  ASSERT_TRUE(decided.has_value()) << decided.error().ToString();
+  request_.decision_paths = {};
+  source = TestSource();
+  source.card += "```\n<|\xff|>\n```\n";
+  ExpectRefused(source, "TPL-AMBIGUOUS", "README.md", source.card.find("<|"), "chat_template");
+  source = TestSource();
+  source.more = {{"chat_template.jinja", "{{ x }}\xff"}};
+  ExpectRefused(source, "UTF8", "chat_template.jinja", 7, "");
+}
+
 TEST_F(AcquisitionTest, Acq12Cfg02FieldsThatChangeTheModelAreFatal) {
   TestSource source;
   source.config.insert(1, R"("attn_magic":2,)");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::acquire {
@@ -118,10 +119,13 @@ void FindVocabularyConflicts(const SourceView& view, const Profile& profile, std
 }  // namespace
 
 std::string ShortenedText(std::string_view text) {
-  if (text.size() <= kMaxValueBytes) return std::string(text);
-  size_t end = kMaxValueBytes;
-  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return std::string(text.substr(0, end));
+  if (text.size() > kMaxValueBytes) {
+    size_t end = kMaxValueBytes;
+    while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+    text = text.substr(0, end);
+  }
+  // A model card or license may hold any bytes, a node's text UTF-8 only.
+  return FindUtf8Fault(text) ? EscapeForDisplay(text) : std::string(text);
 }
 
 Declaration Declare(std::string_view file, json::Value value) {

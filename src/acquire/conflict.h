@@ -74,7 +74,7 @@ struct PlacedTensor {
 [[nodiscard]] Node ConflictNode(const Conflict& conflict,
                                 const std::function<Hash256(const std::string& path)>& file_node);
 
-// At most the first 256 bytes, cut between two characters.
+// At most the first 256 bytes, cut between two characters; escaped where they are not UTF-8.
 [[nodiscard]] std::string ShortenedText(std::string_view text);
 
 // A declaration of a JSON value.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <unordered_set>
 
 #include "acquire/conflict.h"
 #include "base/utf8.h"
@@ -11,6 +12,12 @@ namespace slm::acquire {
 namespace {
 
 constexpr std::string_view kDefaultName = "default";
+// More than a person would compare, or any publisher writes.
+constexpr size_t kMaxTemplates = 64;
+const char* const kTooMany = "more than 64 chat templates or examples";
+// A card speaks of a template and supplies none: its fences may be cut, indented or of another version.
+constexpr std::string_view kNoSupplier =
+    " (the model card supplies no template, so it is not among the choices)";
 
 struct TemplateSource {
   Declaration where;
@@ -36,6 +43,7 @@ void CollectFromJson(std::string_view file, std::optional<json::Value> root,
   }
   if (!value->is_array()) return;
   for (json::Value item : value->children()) {
+    if (found->size() > kMaxTemplates) return;
     const auto name = item.is_object() ? item.Find("name") : std::nullopt;
     const auto text = item.is_object() ? item.Find("template") : std::nullopt;
     if (!name || !name->is_string() || !text || !text->is_string()) continue;
@@ -83,20 +91,19 @@ bool IsTemplate(const Fence& fence) {
          (fence.language.starts_with("jinja") || fence.language == "django" || fence.language.empty());
 }
 
-// Markers of roles and turns in a prompt that the card shows: <|im_start|>, [INST], <start_of_turn>.
-std::vector<std::string> MarkersIn(std::string_view text) {
-  std::vector<std::string> markers;
-  const auto add = [&markers](std::string_view marker) {
-    if (std::find(markers.begin(), markers.end(), marker) == markers.end()) markers.emplace_back(marker);
-  };
+// Markers of roles and turns in a prompt or template: <|im_start|>, [INST], <start_of_turn>. In order of
+// their place, those in angles first; views into `text`.
+std::vector<std::string_view> MarkersIn(std::string_view text) {
+  std::vector<std::string_view> markers;
   for (size_t at = text.find("<|"); at != std::string_view::npos; at = text.find("<|", at + 2)) {
     const size_t end = text.find("|>", at + 2);
     if (end == std::string_view::npos || end - at > 64) continue;
     const std::string_view marker = text.substr(at, end + 2 - at);
-    if (marker.find_first_of(" \n\t{}") == std::string_view::npos) add(marker);
+    if (marker.find_first_of(" \n\t{}") == std::string_view::npos) markers.push_back(marker);
   }
   for (const std::string_view marker : {"[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "<end_of_turn>"}) {
-    if (text.find(marker) != std::string_view::npos) add(marker);
+    const size_t at = text.find(marker);
+    if (at != std::string_view::npos) markers.push_back(text.substr(at, marker.size()));
   }
   return markers;
 }
@@ -138,22 +145,32 @@ void FindExampleConflicts(const SourceView& view, const TemplateSource& chosen,
       if (token && token->is_string()) known += "\n" + std::string(token->string());
     }
   }
+  const std::vector<std::string_view> written = MarkersIn(known);
+  const std::unordered_set<std::string_view> known_markers(written.begin(), written.end());
+  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true, kTooMany};
   for (const Fence& fence : FencesOf(view.model_card->text)) {
     if (!IsExample(fence)) continue;
-    for (const std::string& marker : MarkersIn(fence.text)) {
-      if (known.find(marker) != std::string::npos) continue;
-      Declaration example{view.model_card->path, "", fence.byte_offset + fence.text.find(marker),
-                          ShortenedText(fence.text)};
-      conflicts->push_back(
-          {ErrorCode::kTplAmbiguous,
-           "chat_template",
-           {std::move(example), chosen.where},
-           "an example of the model card holds " + marker + ", which the chat template never writes",
-           true,
-           ""});
+    const std::vector<std::string_view> markers = MarkersIn(fence.text);
+    const auto foreign = std::find_if(markers.begin(), markers.end(), [&](std::string_view marker) {
+      return known_markers.count(marker) == 0;
+    });
+    if (foreign == markers.end()) continue;
+    if (conflict.declarations.size() == kMaxTemplates) {
+      conflict.acceptable = false;
       break;
     }
+    if (conflict.declarations.empty()) {
+      conflict.message = "an example of the model card holds " + ShortenedText(*foreign) +
+                         ", which the chat template never writes" + std::string(kNoSupplier);
+    }
+    conflict.declarations.push_back(
+        {view.model_card->path, "",
+         fence.byte_offset + static_cast<uint64_t>(foreign->data() - fence.text.data()),
+         ShortenedText(fence.text), false});
   }
+  if (conflict.declarations.empty()) return;
+  conflict.declarations.push_back(chosen.where);
+  conflicts->push_back(std::move(conflict));
 }
 
 std::vector<TemplateSource> Collect(const SourceView& view) {
@@ -174,7 +191,8 @@ std::vector<TemplateSource> Collect(const SourceView& view) {
   if (view.model_card != nullptr && !found.empty()) {
     for (const Fence& fence : FencesOf(view.model_card->text)) {
       if (!IsTemplate(fence)) continue;
-      found.push_back({{view.model_card->path, "", fence.byte_offset, ShortenedText(fence.text)},
+      if (found.size() > kMaxTemplates) break;
+      found.push_back({{view.model_card->path, "", fence.byte_offset, ShortenedText(fence.text), false},
                        std::string(kDefaultName),
                        std::string(fence.text)});
     }
@@ -192,7 +210,8 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
     if (std::find(names.begin(), names.end(), source.name) == names.end()) names.push_back(source.name);
   }
   const bool only_default = names.empty() || (names.size() == 1 && names[0] == kDefaultName);
-  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", true, ""};
+  const bool are_few = found.size() <= kMaxTemplates;
+  Conflict conflict{ErrorCode::kTplAmbiguous, "chat_template", {}, "", are_few, are_few ? "" : kTooMany};
   if (!only_default) {
     // The pinned source picks one by name at each call; an artifact carries one template.
     for (const TemplateSource& source : found) conflict.declarations.push_back(source.where);
@@ -223,6 +242,9 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
   conflict.message =
       "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
       first->where.Ref() + Difference(other->text, first->text);
+  const bool names_card = std::any_of(conflict.declarations.begin(), conflict.declarations.end(),
+                                      [](const Declaration& one) { return !one.can_hold; });
+  if (names_card) conflict.message += kNoSupplier;
   conflicts->push_back(std::move(conflict));
 }
 

@@ -312,6 +312,11 @@ TEST_F(ConflictTest, Tpl06TheCardShowsATemplate) {
   EXPECT_EQ(conflicts[0].declarations[0].byte_offset, source.card.find("{% for"));
   EXPECT_NE(conflicts[0].message.find("they part at byte 25 (line 1)"), std::string::npos)
       << conflicts[0].message;
+  // The card supplies no template, so no statement can choose its own; the file's can be chosen.
+  ASSERT_EQ(conflicts[0].declarations.size(), 2u);
+  EXPECT_FALSE(conflicts[0].declarations[0].can_hold);
+  EXPECT_TRUE(conflicts[0].declarations[1].can_hold);
+  EXPECT_NE(conflicts[0].message.find("not among the choices"), std::string::npos) << conflicts[0].message;
   // An example, as prompts are shown: its markers must be the template's.
   source.card = card + "\n```\n<|a|>Hello\n```\n```python\nprint('<|b|>')\n```\n";
   EXPECT_TRUE(Find(source).empty());
@@ -320,6 +325,76 @@ TEST_F(ConflictTest, Tpl06TheCardShowsATemplate) {
   ASSERT_EQ(example.size(), 1u);
   EXPECT_EQ(example[0].code, ErrorCode::kTplAmbiguous);
   EXPECT_EQ(example[0].declarations[0].byte_offset, source.card.find("<|b|>"));
+  EXPECT_FALSE(example[0].declarations[0].can_hold);
+  // All examples stand in one conflict, so that a statement settles what it names.
+  source.card = card + "\n```\n<|b|>Hello\n```\n```\n<|a|>\n```\n```\n<|a|><|c|>\n```\n";
+  const auto examples = Find(source);
+  ASSERT_EQ(examples.size(), 1u);
+  ASSERT_EQ(examples[0].declarations.size(), 3u);
+  EXPECT_EQ(examples[0].declarations[1].byte_offset, source.card.find("<|c|>"));
+}
+
+// Work grows with the size of the files, not with its square; what no person would read is no choice.
+TEST_F(ConflictTest, Acq12ManyDeclarationsAreRefusedAsAWhole) {
+  TestSource source;
+  std::string list;
+  for (int i = 0; i < 50000; ++i)
+    list += (i == 0 ? "" : ",") + ("{\"name\":\"n" + std::to_string(i)) + "\",\"template\":\"x\"}";
+  source.tokenizer_config = R"({"chat_template":[)" + list + "]}";
+  const auto templates = Find(source);
+  ASSERT_EQ(templates.size(), 1u);
+  EXPECT_EQ(templates[0].code, ErrorCode::kTplAmbiguous);
+  EXPECT_FALSE(templates[0].acceptable);
+  EXPECT_LE(templates[0].declarations.size(), 65u);
+  source = TestSource();
+  for (int i = 0; i < 50000; ++i) source.card += "```\n<|m" + std::to_string(i) + "|>\n```\n";
+  const auto examples = Find(source);
+  ASSERT_EQ(examples.size(), 1u);
+  EXPECT_FALSE(examples[0].acceptable);
+  EXPECT_LE(examples[0].declarations.size(), 65u);
+  source = TestSource();
+  std::string tokens;
+  for (int i = 0; i < 50000; ++i) tokens += (i == 0 ? "\"t" : ",\"t") + std::to_string(i) + "\"";
+  source.tokenizer_config =
+      Replaced(source.tokenizer_config, "{\"bos", "{\"extra_special_tokens\":[" + tokens + "],\"bos");
+  const auto added = Find(source);
+  ASSERT_EQ(added.size(), 1u);
+  EXPECT_EQ(added[0].code, ErrorCode::kTokAddedId);
+  EXPECT_FALSE(added[0].acceptable);
+  EXPECT_LE(added[0].declarations.size(), 65u);
+  source = TestSource();
+  std::string ids;
+  for (int i = 0; i < 50000; ++i) ids += "," + std::to_string(9 + i);
+  source.generation_config = R"({"bos_token_id":1,"eos_token_id":[2)" + ids + "]}";
+  const auto range = Find(source);
+  ASSERT_EQ(range.size(), 1u);
+  EXPECT_EQ(range[0].code, ErrorCode::kCfgEosRange);
+}
+
+// The pinned source adds a special token that tokenizer.json does not have: ids past the vocabulary.
+TEST_F(ConflictTest, Acq12SpecialTokensThatTheTokenizerLacks) {
+  for (const std::string member :
+       {R"("sep_token":"<new>")", R"("mask_token":{"content":"<new>"})", R"("image_token":"<new>")",
+        R"("extra_special_tokens":["a","<new>"])", R"("additional_special_tokens":[{"content":"<new>"}])",
+        R"("extra_special_tokens":{"x_token":"<new>"})",
+        R"("model_specific_special_tokens":{"x":"<new>"})"}) {
+    TestSource source;
+    source.tokenizer_config = Replaced(source.tokenizer_config, "{\"bos", "{" + member + ",\"bos");
+    const auto conflicts = Find(source);
+    ASSERT_EQ(conflicts.size(), 1u) << member;
+    EXPECT_EQ(conflicts[0].code, ErrorCode::kTokAddedId) << member;
+    EXPECT_EQ(conflicts[0].field, "<new>");
+    EXPECT_EQ(conflicts[0].declarations[0].byte_offset, source.tokenizer_config.find("\"<new>\"")) << member;
+    EXPECT_TRUE(conflicts[0].acceptable);
+    source = TestSource();
+    source.more = {{"special_tokens_map.json", "{" + member + "}"}};
+    EXPECT_EQ(Find(source).size(), 1u) << member;
+  }
+  TestSource source;
+  source.tokenizer_config =
+      Replaced(source.tokenizer_config, "{\"bos",
+               R"({"sep_token":"a","extra_special_tokens":["<s>"],"cls_token":null,"bos)");
+  EXPECT_TRUE(Find(source).empty());
 }
 
 TEST_F(ConflictTest, Acq12AddedTokens) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <unordered_map>
 
 #include "acquire/conflict.h"
 #include "base/utf8.h"
@@ -40,41 +41,61 @@ std::string Describe(const RoleDeclaration& declaration) {
          " (id " + IdsText(declaration.ids) + ")";
 }
 
-std::optional<uint64_t> ResolveToken(const SourceView& view, std::string_view content) {
-  if (!view.tokenizer || !view.tokenizer->is_object()) return std::nullopt;
-  const auto added = view.tokenizer->Find("added_tokens");
-  if (added && added->is_array()) {
-    for (json::Value token : added->children()) {
-      if (!token.is_object()) continue;
-      const auto text = token.Find("content");
-      const auto id = token.Find("id");
-      if (text && text->is_string() && text->string() == content && id) return id->AsUint();
+// The tokens of tokenizer.json by text: added tokens first, else the model's vocabulary.
+class TokenIndex {
+ public:
+  explicit TokenIndex(const SourceView& view) {
+    if (!view.tokenizer || !view.tokenizer->is_object()) return;
+    const auto added = view.tokenizer->Find("added_tokens");
+    if (added && added->is_array()) {
+      for (json::Value token : added->children()) AddEntry(token);
+    }
+    const auto model = view.tokenizer->Find("model");
+    const auto vocab = model && model->is_object() ? model->Find("vocab") : std::nullopt;
+    if (!vocab) return;
+    if (vocab->is_object()) {
+      for (json::Value id : vocab->children()) ids_.try_emplace(id.key(), id.AsUint());
+    } else if (vocab->is_array()) {
+      uint64_t index = 0;
+      for (json::Value piece : vocab->children()) {
+        if (piece.is_array() && piece.size() != 0 && piece.First()->is_string())
+          ids_.try_emplace(piece.First()->string(), index);
+        ++index;
+      }
     }
   }
-  const auto model = view.tokenizer->Find("model");
-  const auto vocab = model && model->is_object() ? model->Find("vocab") : std::nullopt;
-  if (!vocab) return std::nullopt;
-  if (vocab->is_object()) {
-    const auto id = vocab->Find(content);
-    return id ? id->AsUint() : std::nullopt;
-  }
-  if (!vocab->is_array()) return std::nullopt;
-  uint64_t index = 0;
-  for (json::Value piece : vocab->children()) {
-    if (piece.is_array() && piece.size() != 0 && piece.First()->is_string() &&
-        piece.First()->string() == content) {
-      return index;
-    }
-    ++index;
-  }
-  return std::nullopt;
-}
 
-// Collects the declarations of one role.
+  // Nothing for a token that is absent, or whose id is no natural number.
+  [[nodiscard]] std::optional<uint64_t> Resolve(std::string_view content) const {
+    const auto found = ids_.find(content);
+    return found == ids_.end() ? std::nullopt : found->second;
+  }
+
+  // The object among the added tokens.
+  [[nodiscard]] std::optional<json::Value> Entry(std::string_view content) const {
+    const auto found = entries_.find(content);
+    return found == entries_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void AddEntry(json::Value token) {
+    if (!token.is_object()) return;
+    const auto text = token.Find("content");
+    if (!text || !text->is_string()) return;
+    entries_.try_emplace(text->string(), token);
+    if (const auto id = token.Find("id")) ids_.try_emplace(text->string(), id->AsUint());
+  }
+
+  std::unordered_map<std::string_view, std::optional<uint64_t>> ids_;
+  std::unordered_map<std::string_view, json::Value> entries_;
+};
+
+// Collects the declarations of one role. Ids come in ascending order, each once.
 class RoleCollector {
  public:
-  RoleCollector(const SourceView& view, const Role& role, std::vector<Conflict>* conflicts)
-      : view_(view), role_(role), conflicts_(conflicts) {}
+  RoleCollector(const SourceView& view, const TokenIndex& tokens, const Role& role,
+                std::vector<Conflict>* conflicts)
+      : view_(view), tokens_(tokens), role_(role), conflicts_(conflicts) {}
 
   std::vector<RoleDeclaration> Collect() {
     const std::string id_key = std::string(role_.name) + "_token_id";
@@ -124,11 +145,17 @@ class RoleCollector {
       add(*value);
     }
     std::sort(declaration.ids.begin(), declaration.ids.end());
+    declaration.ids.erase(std::unique(declaration.ids.begin(), declaration.ids.end()), declaration.ids.end());
     if (!declaration.ids.empty()) found_.push_back(std::move(declaration));
   }
 
-  // `id` is nothing for a negative number.
+  // `id` is nothing for a negative number. The first fault of a file says enough.
   void CheckRange(std::string_view file, json::Value item, std::optional<uint64_t> id) {
+    if (!conflicts_->empty() && conflicts_->back().code == ErrorCode::kCfgEosRange &&
+        conflicts_->back().field == std::string(role_.name) + "_token_id" &&
+        conflicts_->back().declarations.front().file == file) {
+      return;
+    }
     const auto vocab_size = view_.config->Find("vocab_size");
     if (!vocab_size || !vocab_size->AsUint()) return;
     if (id && *id < *vocab_size->AsUint()) return;
@@ -159,7 +186,7 @@ class RoleCollector {
 
   void Resolve(std::string_view file, json::Value token) {
     RoleDeclaration declaration{Declare(file, token), {}, true};
-    if (const auto id = ResolveToken(view_, token.string())) {
+    if (const auto id = tokens_.Resolve(token.string())) {
       declaration.ids.push_back(*id);
     } else {
       declaration.resolves = false;
@@ -168,14 +195,14 @@ class RoleCollector {
   }
 
   const SourceView& view_;
+  const TokenIndex& tokens_;
   const Role& role_;
   std::vector<Conflict>* conflicts_;
   std::vector<RoleDeclaration> found_;
 };
 
 bool Within(const std::vector<uint64_t>& ids, const std::vector<uint64_t>& set) {
-  return std::all_of(ids.begin(), ids.end(),
-                     [&](uint64_t id) { return std::find(set.begin(), set.end(), id) != set.end(); });
+  return std::includes(set.begin(), set.end(), ids.begin(), ids.end());
 }
 
 bool IsFrom(const RoleDeclaration& declaration, std::string_view file) {
@@ -239,20 +266,27 @@ void CompareRole(const Role& role, const std::vector<RoleDeclaration>& found,
 // for all of them, so that a statement about it settles nothing that it does not name.
 class AddedTokens {
  public:
-  explicit AddedTokens(const SourceView& view) : view_(view) {}
+  AddedTokens(const SourceView& view, const TokenIndex& tokens) : view_(view), tokens_(tokens) {}
 
   // An id and a text that a file other than tokenizer.json ties together.
   void CheckId(std::string_view file, json::Value where, std::string_view content,
                std::optional<uint64_t> id) {
-    const auto resolved = ResolveToken(view_, content);
+    const auto resolved = tokens_.Resolve(content);
     if (resolved && resolved == id) return;
     Add(file, where, content,
         resolved ? "the id is " + std::to_string(*resolved) : std::string("it is absent"));
   }
 
+  // A special token: the pinned source would add one that tokenizer.json does not have.
+  void CheckPresent(std::string_view file, json::Value token) {
+    const auto content = token.is_object() ? token.Find("content") : std::optional(token);
+    if (!content || !content->is_string() || tokens_.Resolve(content->string())) return;
+    Add(file, *content, content->string(), "it is absent");
+  }
+
   // The flags by which the token is found in a text.
   void CheckFlags(std::string_view file, json::Value token, std::string_view content) {
-    const auto ours = Entry(content);
+    const auto ours = tokens_.Entry(content);
     if (!ours) return;
     for (const std::string_view flag : {"lstrip", "rstrip", "normalized", "single_word", "special"}) {
       const auto theirs = token.Find(flag);
@@ -265,8 +299,6 @@ class AddedTokens {
 
   void Finish(std::vector<Conflict>* conflicts) {
     if (conflict_.declarations.empty()) return;
-    // More than a person would read one by one.
-    constexpr size_t kMaxDeclarations = 64;
     conflict_.acceptable = conflict_.declarations.size() <= kMaxDeclarations;
     conflict_.why_not = "more than " + std::to_string(kMaxDeclarations) + " added tokens differ";
     if (!conflict_.acceptable) conflict_.declarations.resize(kMaxDeclarations);
@@ -276,22 +308,16 @@ class AddedTokens {
   }
 
  private:
-  std::optional<json::Value> Entry(std::string_view content) const {
-    const auto added = view_.tokenizer->Find("added_tokens");
-    if (!added || !added->is_array()) return std::nullopt;
-    for (json::Value token : added->children()) {
-      const auto text = token.is_object() ? token.Find("content") : std::nullopt;
-      if (text && text->is_string() && text->string() == content) return token;
-    }
-    return std::nullopt;
-  }
+  // More than a person would read one by one.
+  static constexpr size_t kMaxDeclarations = 64;
 
   void Add(std::string_view file, json::Value where, std::string_view content, std::string in_tokenizer) {
+    if (conflict_.declarations.size() > kMaxDeclarations) return;
     if (conflict_.declarations.empty()) {
       conflict_.code = ErrorCode::kTokAddedId;
-      conflict_.field = content;
+      conflict_.field = ShortenedText(content);
       conflict_.message = std::string(file) + " and tokenizer.json differ about the added token " +
-                          std::string(content) + ": in tokenizer.json " + in_tokenizer;
+                          conflict_.field + ": in tokenizer.json " + in_tokenizer;
       first_ = std::move(in_tokenizer);
     }
     conflict_.declarations.push_back(Declare(file, where));
@@ -299,6 +325,7 @@ class AddedTokens {
   }
 
   const SourceView& view_;
+  const TokenIndex& tokens_;
   Conflict conflict_;
   std::string first_;  // what tokenizer.json says about the first one
 };
@@ -313,9 +340,27 @@ std::optional<uint64_t> DecimalKey(std::string_view key) {
   return value;
 }
 
-void FindAddedTokenConflicts(const SourceView& view, std::vector<Conflict>* conflicts) {
+// Roles that are no token of kRoles, and lists. Tokens of a role have codes of their own.
+void CheckSpecialTokens(std::string_view file, const std::optional<json::Value>& root, AddedTokens* checker) {
+  if (!root || !root->is_object()) return;
+  for (json::Value member : root->children()) {
+    const std::string_view key = member.key();
+    const auto is_role = [key](const Role& role) {
+      return key.substr(0, role.name.size()) == role.name && key.substr(role.name.size()) == "_token";
+    };
+    if (key == "additional_special_tokens" || key == "extra_special_tokens" ||
+        key == "model_specific_special_tokens") {
+      for (json::Value token : member.children()) checker->CheckPresent(file, token);
+    } else if (key.ends_with("_token") && std::none_of(kRoles.begin(), kRoles.end(), is_role)) {
+      checker->CheckPresent(file, member);
+    }
+  }
+}
+
+void FindAddedTokenConflicts(const SourceView& view, const TokenIndex& tokens,
+                             std::vector<Conflict>* conflicts) {
   if (!view.tokenizer || !view.tokenizer->is_object()) return;
-  AddedTokens checker(view);
+  AddedTokens checker(view, tokens);
   if (view.tokenizer_config && view.tokenizer_config->is_object()) {
     const auto decoder = view.tokenizer_config->Find("added_tokens_decoder");
     if (decoder && decoder->is_object()) {
@@ -332,6 +377,8 @@ void FindAddedTokenConflicts(const SourceView& view, std::vector<Conflict>* conf
       checker.CheckId("added_tokens.json", id, id.key(), id.AsUint());
     }
   }
+  CheckSpecialTokens("tokenizer_config.json", view.tokenizer_config, &checker);
+  CheckSpecialTokens("special_tokens_map.json", view.special_tokens_map, &checker);
   checker.Finish(conflicts);
 }
 
@@ -339,12 +386,13 @@ void FindAddedTokenConflicts(const SourceView& view, std::vector<Conflict>* conf
 
 void FindTokenConflicts(const SourceView& view, std::vector<Conflict>* conflicts,
                         std::vector<std::string>* flags) {
+  const TokenIndex tokens(view);
   for (const Role& role : kRoles) {
-    std::vector<RoleDeclaration> found = RoleCollector(view, role, conflicts).Collect();
+    std::vector<RoleDeclaration> found = RoleCollector(view, tokens, role, conflicts).Collect();
     MarkChoices(role, &found);
     CompareRole(role, found, conflicts, flags);
   }
-  FindAddedTokenConflicts(view, conflicts);
+  FindAddedTokenConflicts(view, tokens, conflicts);
 }
 
 }  // namespace slm::acquire

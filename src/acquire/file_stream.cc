@@ -87,35 +87,43 @@ Result<size_t> ReadBlock(const FileDescriptor& file, Bytes* block, const std::st
   return filled;
 }
 
-// The read itself; errors do not carry the path yet.
-Status StreamBytes(Store& store, const FileDescriptor& source, const TreeEntry& entry, const Profile& profile,
-                   const std::function<void(uint64_t)>& on_bytes, StreamedFile* file) {
-  const bool keep_text = IsParsedKind(entry.kind);
-  if (keep_text && entry.identity.size > profile.limits.max_text_bytes) {
-    return Fail(ErrorCode::kAcqLimit, "a file that must be parsed is larger than " +
-                                          std::to_string(profile.limits.max_text_bytes) + " bytes");
+// What happens to the bytes of one file beside being looked at.
+struct ByteSink {
+  std::function<Status(ByteSpan block, bool is_whole_file)> take;
+  std::function<Status()> at_end;  // before the weights are judged
+  Error (*other_size)(std::string_view kind, const std::string& path);
+};
+
+// One read of a file of `file->size` bytes, in blocks; text and weights go into `file`. Errors do not carry
+// the path yet.
+Status ReadInto(const FileDescriptor& source, const Profile& profile, const ByteSink& sink,
+                StreamedFile* file) {
+  const bool keep_text = IsParsedKind(file->kind);
+  if (keep_text && file->size > profile.limits.max_text_bytes) {
+    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is larger than " +
+                                                    std::to_string(profile.limits.max_text_bytes) + " bytes")
+                    .Field(file->path));
   }
-  WeightsReader weights(entry.identity.size, profile.safetensors);
-  SLM_ASSIGN(const std::unique_ptr<Store::BlobWriter> writer, store.NewBlob());
+  WeightsReader weights(file->size, profile.safetensors);
   Bytes block(kStreamBlockBytes);
+  uint64_t n_read = 0;
   for (bool is_first = true;; is_first = false) {
-    SLM_ASSIGN(const size_t got, ReadBlock(source, &block, entry.path));
+    SLM_ASSIGN(const size_t got, ReadBlock(source, &block, file->path));
     const ByteSpan bytes = ByteSpan(block).first(got);
-    if (writer->size() + got > entry.identity.size) return Fail(Changed(entry.kind, entry.path));
-    if (is_first && got < block.size()) SLM_TRY(RefusePointer(bytes, entry.path));
-    if (entry.kind == kWeights && got != 0) SLM_TRY(weights.Append(bytes));
+    n_read += got;
+    if (n_read > file->size) return Fail(sink.other_size(file->kind, file->path));
+    SLM_TRY(sink.take(bytes, is_first && got < block.size()));
+    if (file->kind == kWeights && got != 0) SLM_TRY(weights.Append(bytes));
     if (keep_text) file->text.append(AsText(bytes));
-    SLM_TRY(writer->Append(bytes));
-    if (on_bytes) on_bytes(got);
     if (got < block.size()) break;
   }
-  SLM_ASSIGN(const FileIdentity after, IdentityOf(source, entry.path));
-  if (after != entry.identity || writer->size() != entry.identity.size)
-    return Fail(Changed(entry.kind, entry.path));
-  if (entry.kind == kWeights) SLM_TRY(weights.Finish(file));
-  file->size = writer->size();
-  SLM_ASSIGN(file->blob, writer->Commit());
-  return {};
+  if (n_read != file->size) return Fail(sink.other_size(file->kind, file->path));
+  SLM_TRY(sink.at_end());
+  return file->kind == kWeights ? weights.Finish(file) : Status{};
+}
+
+Error UnlikeItsNode(std::string_view, const std::string&) {
+  return MakeError(ErrorCode::kFsckHash, "the file has another size or hash than its node says");
 }
 
 }  // namespace
@@ -134,9 +142,23 @@ Result<StreamedFile> StreamFile(Store& store, const FileDescriptor& root, const 
   StreamedFile file;
   file.path = entry.path;
   file.kind = entry.kind;
-  if (Status status = StreamBytes(store, source, entry, profile, on_bytes, &file); !status) {
+  file.size = entry.identity.size;
+  SLM_ASSIGN(const std::unique_ptr<Store::BlobWriter> writer, store.NewBlob());
+  const ByteSink sink{.take = [&](ByteSpan block, bool is_whole_file) -> Status {
+                        if (is_whole_file) SLM_TRY(RefusePointer(block, entry.path));
+                        SLM_TRY(writer->Append(block));
+                        if (on_bytes) on_bytes(block.size());
+                        return {};
+                      },
+                      .at_end = [&]() -> Status {
+                        SLM_ASSIGN(const FileIdentity after, IdentityOf(source, entry.path));
+                        if (after != entry.identity) return Fail(Changed(entry.kind, entry.path));
+                        return {};
+                      },
+                      .other_size = Changed};
+  if (Status status = ReadInto(source, profile, sink, &file); !status)
     return Fail(std::move(status).error().In(entry.path));
-  }
+  SLM_ASSIGN(file.blob, writer->Commit());
   return file;
 }
 
@@ -150,29 +172,18 @@ Result<StreamedFile> StreamStored(const Store& store, const std::string& path, c
   SLM_ASSIGN(const std::string stored, store.BlobPath(blob));
   const FileDescriptor source(open(stored.c_str(), O_RDONLY | O_CLOEXEC));
   if (!source.valid()) return Fail(SystemError(errno, "open", stored));
-  const bool keep_text = IsParsedKind(kind);
-  if (keep_text && size > profile.limits.max_text_bytes) {
-    return Fail(MakeError(ErrorCode::kAcqLimit, "a file that must be parsed is too large").In(path));
-  }
-  WeightsReader weights(size, profile.safetensors);
-  const auto read_all = [&]() -> Status {
-    Sha256 hash;
-    Bytes block(kStreamBlockBytes);
-    for (uint64_t n_read = 0;;) {
-      SLM_ASSIGN(const size_t got, ReadBlock(source, &block, path));
-      const ByteSpan bytes = ByteSpan(block).first(got);
-      n_read += got;
-      if (n_read > size) return Fail(ErrorCode::kFsckHash, "the file is longer than its node says");
-      if (kind == kWeights && got != 0) SLM_TRY(weights.Append(bytes));
-      if (keep_text) file.text.append(AsText(bytes));
-      hash.Update(bytes);
-      if (got == block.size()) continue;
-      if (n_read != size || hash.Finish() != blob)
-        return Fail(ErrorCode::kFsckHash, "the file has another size or hash than its node says");
-      return kind == kWeights ? weights.Finish(&file) : Status{};
-    }
-  };
-  if (Status status = read_all(); !status.has_value()) return Fail(std::move(status).error().In(path));
+  Sha256 hash;
+  const ByteSink sink{.take = [&](ByteSpan block, bool) -> Status {
+                        hash.Update(block);
+                        return {};
+                      },
+                      .at_end = [&]() -> Status {
+                        if (hash.Finish() != blob) return Fail(UnlikeItsNode(kind, path));
+                        return {};
+                      },
+                      .other_size = UnlikeItsNode};
+  if (Status status = ReadInto(source, profile, sink, &file); !status)
+    return Fail(std::move(status).error().In(path));
   return file;
 }
 

@@ -1,8 +1,10 @@
 #include "acquire/profile.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "acquire/embedded.h"
+#include "acquire/file_keys.h"
 #include "acquire/read_file.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
@@ -111,6 +113,34 @@ Status ReadSafetensors(json::Value value, safetensors::Limits* limits) {
   return reader.Finish();
 }
 
+constexpr std::string_view kForms[] = {kFormToken,   kFormTokens,   kFormAddedTokens,
+                                       kFormTokenId, kFormTemplate, kFormCleanUp};
+
+Status ReadKeyLists(json::Value value, KeyLists* lists) {
+  ObjectReader reader(value, "keys");
+  std::string about;
+  SLM_TRY(reader.Text("about", &about));
+  SLM_TRY(reader.Text("pinned_source", &lists->pinned_source));
+  SLM_TRY(reader.Text("reviewer", &lists->reviewer));
+  SLM_TRY(reader.Texts("behaviour_words", &lists->behaviour_words));
+  SLM_ASSIGN(const json::Value files, reader.Require("files"));
+  if (!files.is_object())
+    return Fail(Bad(ErrorCode::kSchemaType, files, "files", "an object of lists is expected"));
+  for (json::Value rows : files.children()) {
+    SLM_ASSIGN(KeyRules rules, ParseKeyRules(rows));
+    for (const auto& [key, rule] : rules) {
+      const bool is_consumed = rule.key_class == KeyRule::Class::kConsumed;
+      const bool has_form = std::find(std::begin(kForms), std::end(kForms), rule.field) != std::end(kForms);
+      if (is_consumed == has_form && rule.key_class != KeyRule::Class::kSampling) continue;
+      return Fail(Bad(ErrorCode::kSchemaValue, rows, key,
+                      "a key of the tokenizer's files is consumed in a known form, documentary or "
+                      "unsupported"));
+    }
+    lists->of.emplace(std::string(rows.key()), std::move(rules));
+  }
+  return reader.Finish();
+}
+
 Status ReadProfile(json::Value root, Profile* profile) {
   ObjectReader reader(root, "");
   std::string schema;
@@ -139,6 +169,8 @@ Status ReadProfile(json::Value root, Profile* profile) {
   SLM_TRY(reader.Rules("ignore", "reason", &profile->ignore));
   SLM_TRY(reader.Rules("forbid", "reason", &profile->forbid));
   SLM_TRY(reader.Rules("allow", "kind", &profile->allow));
+  SLM_ASSIGN(const json::Value keys, reader.Require("keys"));
+  SLM_TRY(ReadKeyLists(keys, &profile->keys));
   return reader.Finish();
 }
 
@@ -177,6 +209,16 @@ bool MatchesPattern(std::string_view pattern, std::string_view path) {
     s = ++star_end;
   }
   return p == pattern.size();
+}
+
+const KeyRule* KeyLists::Find(std::string_view file, std::string_view key) const {
+  const auto rules = of.find(file);
+  if (rules == of.end()) return nullptr;
+  if (const auto exact = rules->second.find(key); exact != rules->second.end()) return &exact->second;
+  for (const auto& [pattern, rule] : rules->second) {
+    if (pattern.starts_with('*') && key.ends_with(std::string_view(pattern).substr(1))) return &rule;
+  }
+  return nullptr;
 }
 
 const PathRule* Profile::IgnoreRule(std::string_view path) const {

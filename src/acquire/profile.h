@@ -4,6 +4,7 @@
 #ifndef SLM_ACQUIRE_PROFILE_H_
 #define SLM_ACQUIRE_PROFILE_H_
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "model/family_profile.h"
 #include "safetensors/header.h"
 
 namespace slm::acquire {
@@ -30,6 +32,18 @@ struct PathRule {
   bool is_everywhere = false;  // forbid rules: in ignored folders too
 };
 
+// The closed lists of keys of the tokenizer's files (CFG-02). A consumed key's `field` is the form that its
+// value has: "special-token", "special-tokens", "added-tokens", "token-id", "chat-template", "clean-up".
+struct KeyLists {
+  std::string pinned_source;  // "transformers 5.24.0"
+  std::string reviewer;
+  std::vector<std::string> behaviour_words;         // as in a family profile
+  std::map<std::string, KeyRules, std::less<>> of;  // by path of the file
+
+  // The row of the key, or the first one in order of text whose key is `*` and the name's end; null if none.
+  [[nodiscard]] const KeyRule* Find(std::string_view file, std::string_view key) const;
+};
+
 struct Profile {
   std::string name;
   TreeLimits limits;
@@ -41,6 +55,7 @@ struct Profile {
   std::vector<PathRule> ignore;  // whole folders; patterns end in /
   std::vector<PathRule> forbid;
   std::vector<PathRule> allow;
+  KeyLists keys;
   Bytes text;
   Hash256 hash{};
 

@@ -90,6 +90,9 @@ TEST(ProfileTest, Acq02MalformedProfiles) {
   expect(replaced("\"max_files\": 512, ", ""), "SCHEMA-MISSING", "max_files");
   expect(replaced("\"max_files\"", "\"extra\": 1, \"max_files\""), "SCHEMA-UNKNOWN-KEY", "extra");
   expect(replaced("\"required\": [", "\"required\": [1, "), "SCHEMA-TYPE", "required");
+  expect(replaced("\"field\": \"clean-up\"", "\"field\": \"magic\""), "SCHEMA-VALUE",
+         "clean_up_tokenization_spaces");
+  expect(replaced("\"keys\"", "\"kees\""), "SCHEMA-MISSING", "keys");
   EXPECT_EQ(ParseProfile(AsBytes(std::string_view("{")), "p.json").error().CodeText(), "JSON-SYNTAX");
 }
 

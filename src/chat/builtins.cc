@@ -11,6 +11,7 @@
 #include "chat/lexer.h"
 #include "chat/strings.h"
 #include "chat/tojson.h"
+#include "codec/decimal.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {
@@ -26,6 +27,9 @@ std::string Quoted(std::string_view text) {
 Value NotAnInteger(Runtime& runtime, const Value& value) {
   return runtime.RaiseType(Quoted(TypeName(value)) + " object cannot be interpreted as an integer");
 }
+
+// The test == or !=.
+bool TestsEquality(uint32_t id);
 
 // ---- attributes of items ----
 
@@ -127,20 +131,21 @@ class Generator final : public IteratorObject {
     if (state_ == State::kNew) {
       state_ = State::kRunning;
       const Step started = Start();
-      if (started != Step::kValue) {
-        state_ = State::kDone;
-        return started;
-      }
+      if (started != Step::kValue) return End(started);
     }
     const Step step = Advance(value);
-    if (step != Step::kValue) state_ = State::kDone;
-    return step;
+    return step == Step::kValue ? step : End(step);
   }
 
  private:
   enum class State : uint8_t { kNew, kRunning, kDone };
 
   Step Error() { return Step::kError; }
+  Step End(Step step) {
+    state_ = State::kDone;
+    runtime_->heap().NoteUsedUp();
+    return step;
+  }
 
   // kValue: items follow.
   Step Start() {
@@ -167,7 +172,30 @@ class Generator final : public IteratorObject {
     auto cursor = runtime.Iterate(source_);
     if (!cursor) return Error();
     cursor_ = *cursor;
+    is_key_ = IsKey();
+    forgets_ = source_.is_string() && is_key_ && (!calls_ || Forgets());
     return Step::kValue;
+  }
+
+  // A name without parts, that is no number.
+  bool IsKey() const {
+    if (!path_.is_string()) return false;
+    const std::string_view name = runtime_->View(path_);
+    return name.find('.') == name.npos && name.find_first_not_of("0123456789") != name.npos;
+  }
+  // Whether the test makes nothing that outlives it: a test of type, or a comparison with plain values. A
+  // text is made flat before, since that stays.
+  bool Forgets() {
+    if (id_ == kNoBuiltin || kind_ == Kind::kMap || arguments_.n_keywords > 0) return false;
+    for (size_t i = 0; i < arguments_.n_positional; ++i) {
+      const Value& argument = arguments_.positional[i];
+      if (argument.is_string()) {
+        runtime_->Flat(argument);
+      } else if (!argument.is_small_integer() && !argument.is_none()) {
+        return false;
+      }
+    }
+    return IsTestOfType(id_) || TestsEquality(id_);
   }
 
   // What `map` applies, or `select` and its kin test.
@@ -210,7 +238,7 @@ class Generator final : public IteratorObject {
     name_ = arguments.positional[at];
     calls_ = true;
     CallArguments rest = arguments;
-    rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<ptrdiff_t>(at + 1));
+    rest.positional.EraseFirst(at + 1);
     arguments_ = KeptArguments::Keep(*runtime_, rest, 0);
     id_ = kNoBuiltin;
     if (name_.is_string()) {
@@ -239,6 +267,10 @@ class Generator final : public IteratorObject {
   }
 
   Value Field(const Value& item) {
+    if (is_key_) {
+      const Value field = runtime_->Item(item, path_);
+      return field.is_undefined() && !default_.is_missing() && !default_.is_none() ? default_ : field;
+    }
     Getter getter;
     (void)getter.Prepare(*runtime_, path_);
     if (!default_.is_missing()) getter.SetDefault(default_);
@@ -270,6 +302,7 @@ class Generator final : public IteratorObject {
   Step AdvanceSelect(Value* value) {
     const bool wanted = kind_ == Kind::kSelect || kind_ == Kind::kSelectAttribute;
     for (;;) {
+      const Heap::Mark mark = runtime_->heap().MarkHere();
       Value item;
       const Step step = runtime_->Next(&cursor_, &item);
       if (step != Step::kValue) return step;
@@ -281,6 +314,7 @@ class Generator final : public IteratorObject {
         *value = item;
         return Step::kValue;
       }
+      if (forgets_) runtime_->heap().Forget(mark);
     }
   }
 
@@ -406,6 +440,8 @@ class Generator final : public IteratorObject {
   KeptArguments arguments_;
   Cursor cursor_;
   bool calls_ = false;
+  bool is_key_ = false;   // path_ is one key
+  bool forgets_ = false;  // what a refused character of a text left behind is dropped
   uint32_t id_ = kNoBuiltin;
   Value name_;
   Value path_;
@@ -422,6 +458,7 @@ class Reversed final : public IteratorObject {
   Step Next(Value* value) override {
     if (left_ == 0 || !runtime_->Work(1)) return left_ == 0 ? Step::kDone : Step::kError;
     *value = items_.list().items[--left_];
+    if (left_ == 0) runtime_->heap().NoteUsedUp();
     return Step::kValue;
   }
   [[nodiscard]] std::string_view TypeName() const override { return type_; }
@@ -437,6 +474,7 @@ Value MakeGenerator(Runtime& runtime, Generator::Kind kind, const Value& source,
                     const CallArguments& arguments) {
   void* memory = runtime.heap().Allocate(sizeof(Generator));
   IteratorObject* made = ::new (memory) Generator(runtime, kind, source, arguments);
+  runtime.heap().NoteChanging();
   return Value::Of(ValueKind::kIterator, made, source.owner());
 }
 
@@ -708,6 +746,7 @@ Value Reverse(Runtime& runtime, const Value& value, const CallArguments& argumen
                                                           : 3;
   void* memory = runtime.heap().Allocate(sizeof(Reversed));
   IteratorObject* made = ::new (memory) Reversed(runtime, runtime.heap().List(*items), kTypes[type]);
+  if (!items->empty()) runtime.heap().NoteChanging();
   return Value::Of(ValueKind::kIterator, made, value.owner());
 }
 
@@ -1053,7 +1092,8 @@ Value FormatFilter(Runtime& runtime, const Value& value, const CallArguments& ar
   const Value text = runtime.SoftText(value);
   if (text.failed()) return text;
   if (arguments.keywords.empty())
-    return FormatPercent(runtime, text, runtime.heap().Tuple(arguments.positional));
+    return FormatPercent(runtime, text,
+                         runtime.heap().Tuple(arguments.positional.begin(), arguments.positional.size()));
   std::vector<DictEntry> entries;
   for (const auto& keyword : arguments.keywords)
     entries.push_back({runtime.heap().Borrow(keyword.name, kTemplateOwner), keyword.value});
@@ -1389,6 +1429,10 @@ constexpr TestRow kTests[] = {
     {"undefined", TestKind::kUndefined},
     {"upper", TestKind::kUpper},
 };
+
+bool TestsEquality(uint32_t id) {
+  return kTests[id].kind == TestKind::kEqual || kTests[id].kind == TestKind::kNotEqual;
+}
 
 template <typename Row, size_t n>
 uint32_t FindRow(const Row (&rows)[n], std::string_view name) {
@@ -1817,7 +1861,7 @@ Value CallLoopMethod(Runtime& runtime, AttributeId id, const Value& receiver,
     if (arguments.positional.empty()) return runtime.RaiseType("no items for cycling given");
     return arguments.positional[static_cast<size_t>(loop.index0) % arguments.positional.size()];
   }
-  const Value values = runtime.heap().Tuple(arguments.positional);
+  const Value values = runtime.heap().Tuple(arguments.positional.begin(), arguments.positional.size());
   for (const Value& value : arguments.positional) {
     if (value.is_string()) runtime.Flat(value);
   }
@@ -1847,7 +1891,7 @@ uint32_t TestId(std::string_view name) {
 }
 
 uint32_t FunctionId(std::string_view name) {
-  const auto* found = std::find(kFunctions.begin(), kFunctions.end(), name);
+  const auto found = std::find(kFunctions.begin(), kFunctions.end(), name);
   return found == kFunctions.end() ? kNoFunction : static_cast<uint32_t>(found - kFunctions.begin());
 }
 
@@ -1863,6 +1907,68 @@ Value CallFilter(Runtime& runtime, uint32_t id, const Value& receiver, const Cal
                           "the filter '" + std::string(kFilters[id].name) + "' is outside the subset");
   }
   return kFilters[id].function(runtime, receiver, arguments);
+}
+
+bool IsTestOfType(uint32_t id) {
+  switch (kTests[id].kind) {
+    case TestKind::kDefined:
+    case TestKind::kUndefined:
+    case TestKind::kNone:
+    case TestKind::kString:
+    case TestKind::kNumber:
+    case TestKind::kInteger:
+    case TestKind::kFloat:
+    case TestKind::kBoolean:
+    case TestKind::kTrue:
+    case TestKind::kFalse:
+    case TestKind::kMapping:
+    case TestKind::kIterable:
+    case TestKind::kSequence:
+    case TestKind::kCallable:
+    case TestKind::kEscaped:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool TestOfType(uint32_t id, const Value& receiver) {
+  const ValueKind value = receiver.kind();
+  switch (kTests[id].kind) {
+    case TestKind::kDefined:
+      return !receiver.is_undefined();
+    case TestKind::kUndefined:
+      return receiver.is_undefined();
+    case TestKind::kNone:
+      return receiver.is_none();
+    case TestKind::kString:
+      return receiver.is_string();
+    case TestKind::kNumber:
+      return receiver.is_number();
+    case TestKind::kInteger:
+      return value == ValueKind::kInteger || value == ValueKind::kBigInteger;
+    case TestKind::kFloat:
+      return value == ValueKind::kFloat;
+    case TestKind::kBoolean:
+      return value == ValueKind::kBool;
+    case TestKind::kTrue:
+      return value == ValueKind::kBool && receiver.integer() != 0;
+    case TestKind::kFalse:
+      return value == ValueKind::kBool && receiver.integer() == 0;
+    case TestKind::kMapping:
+      return value == ValueKind::kDict;
+    case TestKind::kIterable:
+      return Runtime::IsIterable(receiver);
+    case TestKind::kSequence:
+      return receiver.is_undefined() || receiver.is_string() || receiver.is_list_or_tuple() ||
+             value == ValueKind::kDict || value == ValueKind::kRange;
+    case TestKind::kCallable:
+      return IsCallable(receiver);
+    case TestKind::kEscaped:
+      return receiver.is_markup();
+    default:
+      return false;
+  }
 }
 
 Value CallTest(Runtime& runtime, uint32_t id, const Value& receiver, const CallArguments& arguments) {
@@ -1897,41 +2003,12 @@ Value CallTest(Runtime& runtime, uint32_t id, const Value& receiver, const CallA
     default:
       break;
   }
-  if (!Bind(runtime, std::string("test_") + std::string(kTests[id].name), arguments, {}, 0, nullptr))
+  const bool has_arguments = !arguments.positional.empty() || !arguments.keywords.empty();
+  if (has_arguments &&
+      !Bind(runtime, std::string("test_") + std::string(kTests[id].name), arguments, {}, 0, nullptr))
     return Value::Error();
-  const ValueKind value = receiver.kind();
+  if (IsTestOfType(id)) return Value::Bool(TestOfType(id, receiver));
   switch (kind) {
-    case TestKind::kDefined:
-      return Value::Bool(!receiver.is_undefined());
-    case TestKind::kUndefined:
-      return Value::Bool(receiver.is_undefined());
-    case TestKind::kNone:
-      return Value::Bool(receiver.is_none());
-    case TestKind::kString:
-      return Value::Bool(receiver.is_string());
-    case TestKind::kNumber:
-      return Value::Bool(receiver.is_number());
-    case TestKind::kInteger:
-      return Value::Bool(value == ValueKind::kInteger || value == ValueKind::kBigInteger);
-    case TestKind::kFloat:
-      return Value::Bool(value == ValueKind::kFloat);
-    case TestKind::kBoolean:
-      return Value::Bool(value == ValueKind::kBool);
-    case TestKind::kTrue:
-      return Value::Bool(value == ValueKind::kBool && receiver.integer() != 0);
-    case TestKind::kFalse:
-      return Value::Bool(value == ValueKind::kBool && receiver.integer() == 0);
-    case TestKind::kMapping:
-      return Value::Bool(value == ValueKind::kDict);
-    case TestKind::kIterable:
-      return Value::Bool(Runtime::IsIterable(receiver));
-    case TestKind::kSequence:
-      return Value::Bool(receiver.is_undefined() || receiver.is_string() || receiver.is_list_or_tuple() ||
-                         value == ValueKind::kDict || value == ValueKind::kRange);
-    case TestKind::kCallable:
-      return Value::Bool(IsCallable(receiver));
-    case TestKind::kEscaped:
-      return Value::Bool(receiver.is_markup());
     case TestKind::kOdd:
       return Remainder(runtime, receiver, Value::Integer(2), 1);
     case TestKind::kEven:
@@ -1979,7 +2056,8 @@ Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments
         return runtime.RaiseType("Cycler() got an unexpected keyword argument");
       if (arguments.positional.empty())
         return runtime.Raise("RuntimeError", "at least one item has to be provided");
-      const Value items = runtime.heap().Tuple(arguments.positional);
+      const Value items = runtime.heap().Tuple(arguments.positional.begin(), arguments.positional.size());
+      runtime.heap().NoteChanging();
       return Value::Of(ValueKind::kCycler, runtime.heap().New<CyclerObject>(&items.list(), uint64_t{0}));
     }
     case 7:
@@ -1988,6 +2066,7 @@ Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments
       Value separator;
       if (!Bind(runtime, "Joiner", arguments, {"sep"}, 0, &separator)) return Value::Error();
       if (separator.is_missing()) separator = runtime.heap().Borrow(", ", kTemplateOwner);
+      runtime.heap().NoteChanging();
       return Value::Of(ValueKind::kJoiner, runtime.heap().New<JoinerObject>(separator, false));
     }
   }

@@ -26,6 +26,9 @@ inline constexpr std::string_view kSelfName = "self()";
 
 [[nodiscard]] Value CallFilter(Runtime& runtime, uint32_t id, const Value& receiver,
                                const CallArguments& arguments);
+// A test that asks for a type or for presence, and what it says: no error, no work.
+[[nodiscard]] bool IsTestOfType(uint32_t id);
+[[nodiscard]] bool TestOfType(uint32_t id, const Value& receiver);
 [[nodiscard]] Value CallTest(Runtime& runtime, uint32_t id, const Value& receiver,
                              const CallArguments& arguments);
 // Whether a clock is one that strftime_now reads.

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/utf8.h"
+#include "chat/python_escape.h"
+#include "codec/decimal.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {
@@ -66,13 +67,7 @@ std::string AsciiRepr(const std::string& repr) {
       out.push_back(static_cast<char>(c));
       continue;
     }
-    char buffer[16];
-    std::snprintf(buffer, sizeof buffer,
-                  c < 0x100     ? "\\x%02x"
-                  : c < 0x10000 ? "\\u%04x"
-                                : "\\U%08x",
-                  static_cast<unsigned>(c));
-    out += buffer;
+    out += PythonEscape(c);
   }
   return out;
 }

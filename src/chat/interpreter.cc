@@ -55,6 +55,13 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
       node->constant = Value::Float(number);
       return {};
     }
+    case Op::kTrue:
+    case Op::kFalse:
+      node->constant = Value::Bool(source.op == Op::kTrue);
+      return {};
+    case Op::kNone:
+      node->constant = Value::None();
+      return {};
     case Op::kResolve:
       node->id = ContextIndex(text(1));
       return {};
@@ -81,6 +88,9 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
     case Op::kTest:
       constant(0);
       node->id = TestId(text(0));
+      node->plain_test = node->id != kNoBuiltin && IsTestOfType(node->id) && source.operands[2] == 0 &&
+                         source.operands[3] == 0 && source.operands[4] == kNoNode &&
+                         source.operands[5] == kNoNode;
       return {};
     case Op::kMacro:
       if (source.operands[0] == kNoNode) {
@@ -99,16 +109,98 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
   made->program_ = std::move(program);
   made->nodes_.resize(made->program_.nodes.size());
   made->literals_.resize(made->program_.strings.size());
+  size_t n_operands = 0;
+  for (const ProgramNode& node : made->program_.nodes) n_operands += node.operands.size();
+  made->operands_.reserve(n_operands);
   for (size_t i = 0; i < made->nodes_.size(); ++i) {
     const ProgramNode& source = made->program_.nodes[i];
     Node& node = made->nodes_[i];
     node.op = source.op;
     node.place = source.place;
-    node.operands = source.operands.data();
+    node.operands = made->operands_.data() + made->operands_.size();
+    made->operands_.insert(made->operands_.end(), source.operands.begin(), source.operands.end());
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
+    made->FindMember(source, &node);
   }
+  made->FindPrompt();
   return std::shared_ptr<const Executable>(std::move(made));
+}
+
+// Most of what templates do is to read message.role or message['content'], and to compare it with a literal.
+void Executable::FindMember(const ProgramNode& source, Node* node) const {
+  if (source.op == Op::kCompare && source.operands.size() == 3 &&
+      source.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
+      nodes_[source.operands[2]].op == Op::kString) {
+    node->constant = nodes_[source.operands[2]].constant;
+    node->equals_literal = true;
+    return;
+  }
+  const bool item = source.op == Op::kItem && nodes_[source.operands[1]].op == Op::kString;
+  if (!item && !(source.op == Op::kAttribute && node->id == static_cast<uint32_t>(AttributeId::none))) return;
+  const Node& object = nodes_[source.operands[0]];
+  if (object.op != Op::kLoad || object.operands[0] != 0) return;
+  if (item) node->constant = nodes_[source.operands[1]].constant;
+  node->local_member = true;
+  node->slot = object.operands[1];
+}
+
+// What stands before the first statement that may read or set add_generation_prompt is the same with another
+// value of it. Resolving the variable at the start of the root is no reading.
+void Executable::FindPrompt() {
+  std::vector<uint32_t> pending{program_.nodes[program_.root].operands[1]};
+  while (!pending.empty()) {
+    const uint32_t index = pending.back();
+    pending.pop_back();
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op != Op::kSequence) {
+      statements_.push_back(index);
+      continue;
+    }
+    ++n_sequences_;
+    pending.insert(pending.end(), node.operands.rbegin(), node.operands.rend());
+  }
+  std::vector<bool> resolves(program_.nodes.size(), false);
+  std::vector<uint32_t> slots;
+  for (const uint32_t index : statements_) {
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op != Op::kResolve || program_.strings[node.operands[1]] != kGenerationPrompt) continue;
+    resolves[index] = true;
+    slots.push_back(node.operands[0]);
+  }
+  std::vector<bool> member(program_.nodes.size(), false);
+  uint32_t first = kNoNode;
+  for (uint32_t index = 0; index < program_.nodes.size(); ++index) {
+    const ProgramNode& node = program_.nodes[index];
+    const auto is_prompt = [&](uint32_t text) {
+      return text != kNoNode && program_.strings[text] == kGenerationPrompt;
+    };
+    bool touches = false;
+    if (node.op == Op::kLoad) touches = is_prompt(node.operands[2]);
+    if (node.op == Op::kResolve) touches = !resolves[index] && is_prompt(node.operands[1]);
+    if (node.op == Op::kTargetName) {
+      touches = is_prompt(node.operands[1]) ||
+                std::find(slots.begin(), slots.end(), node.operands[0]) != slots.end();
+    }
+    if (node.op == Op::kAlias)
+      touches = std::find(slots.begin(), slots.end(), node.operands[2]) != slots.end();
+    if (node.op == Op::kClear) {
+      touches = std::any_of(node.operands.begin(), node.operands.end(), [&](uint32_t slot) {
+        return std::find(slots.begin(), slots.end(), slot) != slots.end();
+      });
+    }
+    if (touches) first = std::min(first, index);
+    if (node.op == Op::kAttribute) member[node.operands[0]] = true;
+  }
+  // A node stands before its user: the statement that holds it is this one or an earlier one.
+  prompt_at_ = 0;
+  while (prompt_at_ < statements_.size() && (first == kNoNode || statements_[prompt_at_] < first))
+    ++prompt_at_;
+  for (uint32_t index = 0; index < program_.nodes.size(); ++index) {
+    const ProgramNode& node = program_.nodes[index];
+    if (node.op == Op::kLoad && program_.strings[node.operands[2]] == "loop" && !member[index])
+      keeps_loops_ = true;
+  }
 }
 
 // ---- running it ----
@@ -139,7 +231,74 @@ class Interpreter {
   Interpreter(const Executable& executable, Runtime& runtime, const std::string& clock)
       : executable_(executable), runtime_(runtime), clock_(clock) {}
 
-  Result<Execution> Run(const Variables& variables) {
+  // `prompt`: in place of add_generation_prompt; missing: what the variables say.
+  Result<Execution> Run(const Variables& variables, const Value& prompt, bool asks_prompt) {
+    Bind(variables, prompt);
+    output_ = &root_;
+    root_.text.Reserve(kFirstOutput, kFirstOutput / 64);
+    const Node& root = At(executable_.program_.root);
+    active_ = NewActivation(nullptr, root.operands[0]);
+    const bool may_ask = asks_prompt && executable_.prompt_at_ < executable_.statements_.size();
+    Snapshot snapshot;
+    bool good = runtime_.Work(executable_.n_sequences_);
+    for (size_t i = 0; good && i < executable_.statements_.size(); ++i) {
+      if (may_ask && i == executable_.prompt_at_) Save(root.operands[0], &snapshot);
+      good = Statement(executable_.statements_[i]) != Flow::kError;
+    }
+    if (!good || !CheckJoin(root_)) return Fail(runtime_.error());
+    if (may_ask) execution_.prompt_writes = PromptWrites(variables, snapshot);
+    execution_.output = std::move(root_.text);
+    return std::move(execution_);
+  }
+
+ private:
+  // The state of a run between two statements of the root.
+  struct Snapshot {
+    std::vector<Value> slots;
+    std::vector<Value> context;
+    Heap::Namespaces namespaces;
+    size_t n_output = 0;
+    uint64_t n_steps = 0;
+    bool complete = false;  // nothing else that changes is alive
+  };
+  void Save(uint32_t n_slots, Snapshot* snapshot) {
+    snapshot->slots.assign(active_->slots, active_->slots + n_slots);
+    snapshot->context = context_;
+    snapshot->namespaces = heap().SaveNamespaces();
+    snapshot->n_output = root_.text.size();
+    snapshot->n_steps = runtime_.steps();
+    snapshot->complete = !heap().has_changing() && !executable_.keeps_loops_;
+  }
+
+  // Whether add_generation_prompt being false gives another text. Runs what follows the snapshot once more.
+  bool PromptWrites(const Variables& variables, const Snapshot& snapshot) {
+    if (!snapshot.complete) {
+      Runtime again(runtime_.budgets());
+      const auto without = Interpreter(executable_, again, clock_).Run(variables, Value::Bool(false), false);
+      return !without || without->output.text() != root_.text.text();
+    }
+    heap().RestoreNamespaces(snapshot.namespaces);
+    std::copy(snapshot.slots.begin(), snapshot.slots.end(), active_->slots);
+    context_ = snapshot.context;
+    runtime_.Rewind(snapshot.n_steps);
+    for (size_t i = 0; i < context_.size(); ++i) {
+      if (executable_.context_names_[i] == kGenerationPrompt) context_[i] = Value::Bool(false);
+    }
+    for (size_t i = 0; i < executable_.prompt_at_; ++i) {
+      const Node& node = At(executable_.statements_[i]);
+      if (node.op == Op::kResolve && executable_.context_names_[node.id] == kGenerationPrompt)
+        active_->slots[node.operands[0]] = Value::Bool(false);
+    }
+    Sink without;
+    output_ = &without;
+    for (size_t i = executable_.prompt_at_; i < executable_.statements_.size(); ++i) {
+      if (Statement(executable_.statements_[i]) == Flow::kError) return true;
+    }
+    return !without.foreign.empty() ||
+           std::string_view(root_.text.text()).substr(snapshot.n_output) != without.text.text();
+  }
+
+  void Bind(const Variables& variables, const Value& prompt) {
     for (const std::string& name : executable_.context_names_) {
       const auto found =
           std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
@@ -149,16 +308,10 @@ class Interpreter {
         const uint32_t function = FunctionId(name);
         context_.push_back(function == kNoFunction ? Value::Missing() : Value::Function(function));
       }
+      if (!prompt.is_missing() && name == kGenerationPrompt) context_.back() = prompt;
     }
-    output_ = &root_;
-    const Node& root = At(executable_.program_.root);
-    active_ = NewActivation(nullptr, root.operands[0]);
-    if (Statement(root.operands[1]) == Flow::kError || !CheckJoin(root_)) return Fail(runtime_.error());
-    execution_.output = std::move(root_.text);
-    return std::move(execution_);
   }
 
- private:
   // The loop's own filter, `for x in y if test`: a generator that reads what the loop has assigned so far.
   class LoopFilter final : public IteratorObject {
    public:
@@ -227,6 +380,61 @@ class Interpreter {
     runtime_.SetPlace(node.place);
     return false;
   }
+  // A text, or the sum or concatenation of several, written without being put together first.
+  [[gnu::noinline]] Flow Write(const Node& output) {
+    const Node& node = At(output.operands[0]);
+    if (node.op == Op::kBinary && node.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
+      const Depth depth(&depth_);
+      const size_t begin = output_->text.size();
+      const Value rest = WriteSum(node, begin);
+      if (!rest.is_missing()) return Emit(rest, output);
+      return CheckOutput(output) ? Flow::kNormal : Flow::kError;
+    }
+    if (node.op == Op::kConcat) {
+      const Depth depth(&depth_);
+      if (!Enter(node)) return Flow::kError;
+      ShortVector<Value, 8> parts;
+      if (!EvaluateAll(node.operands, node.n_operands, &parts)) return FailAt(node);
+      if (std::any_of(parts.begin(), parts.end(), [](const Value& part) { return part.is_markup(); }))
+        return Emit(Joined(parts), output);
+      for (const Value& part : parts) {
+        if (!runtime_.AppendText(part, &output_->text) || !CheckOutput(node)) return FailAt(node);
+      }
+      return Flow::kNormal;
+    }
+    return Emit(Evaluate(output.operands[0]), output);
+  }
+  bool Append(const Value& text, const Node& node) {
+    AppendText(&output_->text, runtime_.Flat(text));
+    return CheckOutput(node);
+  }
+  static bool IsPlain(const Value& value) { return value.is_string() && !value.is_markup(); }
+  // Appends the sum's parts while all of them are plain texts, and returns missing; else takes them back from
+  // `begin` on and returns the sum.
+  Value WriteSum(const Node& sum, size_t begin) {
+    const Depth depth(&depth_);
+    if (!Enter(sum)) return Value::Error();
+    const Node& left = At(sum.operands[1]);
+    Value value;
+    if (left.op == Op::kBinary && left.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
+      value = WriteSum(left, begin);
+    } else {
+      value = Evaluate(sum.operands[1]);
+      if (IsPlain(value)) value = Append(value, sum) ? Value::Missing() : Value::Error();
+    }
+    if (value.failed()) return value;
+    const Value right = Evaluate(sum.operands[2]);
+    if (right.failed()) return right;
+    if (value.is_missing()) {
+      if (IsPlain(right)) return Append(right, sum) ? Value::Missing() : Value::Error();
+      value = heap().String(output_->text, begin);
+      output_->text.Truncate(begin);
+    }
+    const Value result = Bounded(runtime_.Binary(Arithmetic::kAdd, value, right));
+    if (result.failed()) runtime_.SetPlace(sum.place);
+    return result;
+  }
+
   Flow Emit(const Value& value, const Node& node) {
     if (value.failed() || !runtime_.AppendText(value, &output_->text)) return FailAt(node);
     return CheckOutput(node) ? Flow::kNormal : Flow::kError;
@@ -249,7 +457,7 @@ class Interpreter {
         output_->text.Append(node.constant.view(), kTemplateOwner);
         return CheckOutput(node) ? Flow::kNormal : Flow::kError;
       case Op::kOutput:
-        return Emit(Evaluate(node.operands[0]), node);
+        return Write(node);
       case Op::kSequence:
         for (uint32_t i = 0; i < node.n_operands; ++i) {
           const Flow flow = Statement(node.operands[i]);
@@ -295,7 +503,7 @@ class Interpreter {
     return otherwise == kNoNode ? Flow::kNormal : Statement(otherwise);
   }
 
-  Flow Default(const Node& node) {
+  [[gnu::noinline]] Flow Default(const Node& node) {
     Value& slot = active_->slots[node.operands[0]];
     if (!slot.is_missing()) return Flow::kNormal;
     if (node.operands[2] == kNoNode) {
@@ -310,7 +518,7 @@ class Interpreter {
     return Flow::kNormal;
   }
 
-  Flow RareStatement(const Node& node) {
+  [[gnu::noinline]] Flow RareStatement(const Node& node) {
     switch (node.op) {
       case Op::kSetBlock: {
         Value value;
@@ -349,7 +557,7 @@ class Interpreter {
   }
 
   // What `body` writes, as a text.
-  Flow Capture(uint32_t body, Value* value) {
+  [[gnu::noinline]] Flow Capture(uint32_t body, Value* value) {
     Sink captured;
     Sink* outer = output_;
     output_ = &captured;
@@ -369,7 +577,8 @@ class Interpreter {
   }
 
   // ---- loops ----
-  Flow For(const Node& node, const Value& iterable, int64_t depth, const Recursion* recursion) {
+  [[gnu::noinline]] Flow For(const Node& node, const Value& iterable, int64_t depth,
+                             const Recursion* recursion) {
     Value source = iterable;
     if (node.operands[3] != kNoNode) {
       const auto cursor = runtime_.Iterate(iterable);
@@ -540,11 +749,36 @@ class Interpreter {
   // ---- expressions ----
   Value Evaluate(uint32_t index) {
     const Node& node = At(index);
+    if (IsLiteral(node.op)) return runtime_.Work(1) ? node.constant : FailedAt(node);
+    if (node.op == Op::kLoad && node.operands[0] == 0) {
+      const Value& value = active_->slots[node.operands[1]];
+      if (!value.is_missing()) return runtime_.Work(1) ? value : FailedAt(node);
+    }
+    if (node.local_member) {
+      const Value& object = active_->slots[node.slot];
+      const Value* found =
+          object.kind() == ValueKind::kDict ? Find(object.dict(), node.constant.view()) : nullptr;
+      if (found != nullptr) return runtime_.Work(1 + node.n_operands) ? *found : FailedAt(node);
+    }
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
-    const Value value = Compute(node);
-    if (value.failed()) runtime_.SetPlace(node.place);
+    const Value value = node.equals_literal ? CompareWithLiteral(node) : Compute(node);
+    if (value.failed()) return FailedAt(node);
     return value;
+  }
+  Value CompareWithLiteral(const Node& node) {
+    const Value left = Evaluate(node.operands[0]);
+    if (left.failed() || !runtime_.Work(1)) return Value::Error();
+    const bool unequal = node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual);
+    if (!left.is_string()) return Value::Bool(unequal);
+    const std::string_view literal = node.constant.view();
+    return Value::Bool((left.text().size == literal.size() && SameBytes(runtime_.View(left), literal)) !=
+                       unequal);
+  }
+  static bool IsLiteral(Op op) { return op >= Op::kString && op <= Op::kNone; }
+  Value FailedAt(const Node& node) {
+    runtime_.SetPlace(node.place);
+    return Value::Error();
   }
 
   Value Compute(const Node& node) {
@@ -552,13 +786,10 @@ class Interpreter {
       case Op::kString:
       case Op::kInteger:
       case Op::kFloat:
-        return node.constant;
       case Op::kTrue:
-        return Value::Bool(true);
       case Op::kFalse:
-        return Value::Bool(false);
       case Op::kNone:
-        return Value::None();
+        return node.constant;
       case Op::kLoad: {
         const Value& value = Slot(node.operands[0], node.operands[1]);
         return value.is_missing() ? runtime_.UndefinedName(node.constant) : value;
@@ -570,6 +801,12 @@ class Interpreter {
       case Op::kItem: {
         const Value object = Evaluate(node.operands[0]);
         if (object.failed()) return object;
+        const Node& name = At(node.operands[1]);
+        if (name.op == Op::kString && object.kind() == ValueKind::kDict) {
+          if (!runtime_.Work(1)) return Value::Error();
+          if (const Value* found = Find(object.dict(), name.constant.view())) return *found;
+          return runtime_.Item(object, name.constant);
+        }
         const Value key = Evaluate(node.operands[1]);
         return key.failed() ? key : runtime_.Item(object, key);
       }
@@ -607,7 +844,7 @@ class Interpreter {
     }
   }
 
-  Value RareExpression(const Node& node) {
+  [[gnu::noinline]] Value RareExpression(const Node& node) {
     switch (node.op) {
       case Op::kList:
       case Op::kTuple: {
@@ -656,11 +893,12 @@ class Interpreter {
     return runtime_.OverBudget("values nested too deep");
   }
 
-  bool EvaluateAll(const uint32_t* nodes, uint32_t n, std::vector<Value>* values) {
-    values->reserve(n);
+  template <typename Values>
+  bool EvaluateAll(const uint32_t* nodes, uint32_t n, Values* values) {
     for (uint32_t i = 0; i < n; ++i) {
-      values->push_back(Evaluate(nodes[i]));
-      if (values->back().failed()) return false;
+      const Value value = Evaluate(nodes[i]);
+      if (value.failed()) return false;
+      values->push_back(value);
     }
     return true;
   }
@@ -683,7 +921,7 @@ class Interpreter {
     return heap().Undefined({UndefinedInfo::Kind::kHint, false, hint.view(), {}, {}});
   }
 
-  Value Compare(const Node& node) {
+  [[gnu::noinline]] Value Compare(const Node& node) {
     Value left = Evaluate(node.operands[0]);
     Value result = left;
     for (uint32_t i = 1; i + 1 < node.n_operands && !left.failed(); i += 2) {
@@ -696,9 +934,11 @@ class Interpreter {
     return result;
   }
 
-  Value Concat(const Node& node) {
-    std::vector<Value> parts;
-    if (!EvaluateAll(node.operands, node.n_operands, &parts)) return Value::Error();
+  [[gnu::noinline]] Value Concat(const Node& node) {
+    ShortVector<Value, 8> parts;
+    return EvaluateAll(node.operands, node.n_operands, &parts) ? Joined(parts) : Value::Error();
+  }
+  Value Joined(const ShortVector<Value, 8>& parts) {
     Value result = heap().Borrow("", kTemplateOwner);
     for (const Value& part : parts) {
       const Value text = runtime_.ToText(part);
@@ -709,7 +949,7 @@ class Interpreter {
     return result;
   }
 
-  Value DictLiteral(const Node& node) {
+  [[gnu::noinline]] Value DictLiteral(const Node& node) {
     std::vector<DictEntry> entries;
     for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
       const Value key = Evaluate(node.operands[i]);
@@ -781,10 +1021,14 @@ class Interpreter {
     return true;
   }
 
-  Value FilterOrTest(const Node& node) {
+  [[gnu::noinline]] Value FilterOrTest(const Node& node) {
     const bool filter = node.op == Op::kFilter;
     const Value receiver = Evaluate(node.operands[1]);
     if (receiver.failed()) return receiver;
+    if (node.plain_test) {
+      if (!runtime_.Work(1)) return Value::Error();
+      return Value::Bool(TestOfType(node.id, receiver));
+    }
     CallArguments arguments;
     if (!Arguments(node, 2, &arguments)) return Value::Error();
     if (node.id == kNoBuiltin) {
@@ -799,7 +1043,7 @@ class Interpreter {
                           : CallTest(runtime_, node.id, receiver, arguments));
   }
 
-  Value Call(const Node& node, const Value* caller) {
+  [[gnu::noinline]] Value Call(const Node& node, const Value* caller) {
     const Node& callee = At(node.operands[0]);
     CallArguments arguments;
     Value function;
@@ -840,14 +1084,14 @@ class Interpreter {
       case ValueKind::kLoop: {
         const auto& loop = function.object<LoopObject>();
         Value iterable;
-        if (!Bind(runtime_, "__call__", arguments, {"iterable"}, 1, &iterable)) return Value::Error();
+        if (!chat::Bind(runtime_, "__call__", arguments, {"iterable"}, 1, &iterable)) return Value::Error();
         if (loop.recursion == nullptr) {
           return runtime_.RaiseType("The loop must have the 'recursive' marker to be called recursively.");
         }
         return RunRecursion(*static_cast<const Recursion*>(loop.recursion), iterable, loop.depth0 + 1);
       }
       case ValueKind::kJoiner: {
-        if (!Bind(runtime_, "__call__", arguments, {}, 0, nullptr)) return Value::Error();
+        if (!chat::Bind(runtime_, "__call__", arguments, {}, 0, nullptr)) return Value::Error();
         auto& joiner = function.object<JoinerObject>();
         if (joiner.used) return joiner.separator;
         joiner.used = true;
@@ -881,13 +1125,13 @@ class Interpreter {
   bool BindMacro(const Node& node, const CallArguments& arguments, Activation* own) {
     const uint32_t flags = node.operands[2];
     const uint32_t n_parameters = (node.n_operands - 6) / 2;
-    std::vector<CallArguments::Keyword> keywords = arguments.keywords;
+    auto keywords = arguments.keywords;
     const auto take = [&keywords](std::string_view name, Value* value) {
       const auto found =
           std::find_if(keywords.begin(), keywords.end(), [name](const auto& k) { return k.name == name; });
       if (found == keywords.end()) return false;
       *value = found->value;
-      keywords.erase(found);
+      keywords.Erase(static_cast<size_t>(found - keywords.begin()));
       return true;
     };
     bool found_caller = false;
@@ -929,7 +1173,8 @@ class Interpreter {
     if ((flags & 2) != 0) {
       std::vector<Value> rest;
       if (n_given > n_parameters)
-        rest.assign(arguments.positional.begin() + n_parameters, arguments.positional.end());
+        rest.assign(arguments.positional.begin() + static_cast<ptrdiff_t>(n_parameters),
+                    arguments.positional.end());
       own->slots[node.operands[5]] = heap().Tuple(rest);
     } else if (n_given > n_parameters) {
       runtime_.RaiseType("macro '" + MacroName(node) + "' takes not more than " +
@@ -944,6 +1189,7 @@ class Interpreter {
   }
 
   static constexpr uint32_t kMaxValueDepth = 200;
+  static constexpr size_t kFirstOutput = 4096;
 
   const Executable& executable_;
   Runtime& runtime_;
@@ -958,9 +1204,9 @@ class Interpreter {
   uint64_t n_calls_ = 0;
 };
 
-Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Variables& variables,
-                          const std::string& clock) {
-  return Interpreter(executable, runtime, clock).Run(variables);
+Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Request& request) {
+  return Interpreter(executable, runtime, request.clock)
+      .Run(request.variables, Value::Missing(), request.asks_prompt);
 }
 
 }  // namespace slm::chat

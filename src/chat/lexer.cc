@@ -1,10 +1,10 @@
 #include "chat/lexer.h"
 
 #include <array>
-#include <cstdio>
 
 #include "base/utf8.h"
 #include "chat/number.h"
+#include "chat/python_escape.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {
@@ -429,13 +429,7 @@ class Lexer {
       return Refuse(ErrorCode::kTplForbidden, "a named escape in a string", at);
     } else if (scalar >= 0x80) {
       // The reference writes what is outside ASCII as an escape of its own before it unescapes.
-      char buffer[16];
-      std::snprintf(buffer, sizeof buffer,
-                    scalar < 0x100     ? "\\x%02x"
-                    : scalar < 0x10000 ? "\\u%04x"
-                                       : "\\U%08x",
-                    static_cast<unsigned>(scalar));
-      *value += buffer;
+      *value += PythonEscape(scalar);
     } else if (escape != '\n') {  // a backslash before a newline joins lines; others stay
       value->push_back('\\');
       value->append(source_, begin, position_ - begin);

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "codec/decimal.h"
+
 namespace slm::chat {
 namespace {
 
@@ -597,40 +599,12 @@ std::optional<Value> ParseInteger(Heap& heap, std::string_view digits, uint32_t 
 std::string FloatRepr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char buffer[64];
-  const auto scientific = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  const std::string_view text(buffer, static_cast<size_t>(scientific.ptr - buffer));
-  const size_t e = text.find('e');
-  int exponent = 0;
-  const char* exponent_begin = text.data() + e + (text[e + 1] == '+' ? 2 : 1);
-  std::from_chars(exponent_begin, text.data() + text.size(), exponent);
-  if (exponent >= -4 && exponent < 16) {
-    const auto fixed = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
-    std::string result(buffer, static_cast<size_t>(fixed.ptr - buffer));
-    if (result.find('.') == std::string::npos) result += ".0";
-    return result;
-  }
-  std::string result(text.substr(0, e));
-  const int magnitude = exponent < 0 ? -exponent : exponent;
-  result += exponent < 0 ? "e-" : "e+";
-  if (magnitude < 10) result += '0';
-  return result + std::to_string(magnitude);
-}
-
-std::string FixedText(double value, int precision) {
-  std::string buffer(static_cast<size_t>(precision) + 330, '\0');
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, precision);
-  buffer.resize(static_cast<size_t>(end.ptr - buffer.data()));
-  return buffer;
-}
-
-std::string ScientificText(double value, int precision) {
-  std::string buffer(static_cast<size_t>(precision) + 32, '\0');
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
-                                 std::chars_format::scientific, precision);
-  buffer.resize(static_cast<size_t>(end.ptr - buffer.data()));
-  return buffer;
+  const Decimal decimal = ShortestDecimal(value);
+  const int exponent = decimal.exponent;
+  if (exponent < -4 || exponent >= 16)
+    return ScientificText(value, static_cast<int>(decimal.digits.size()) - 1);
+  const int n_after = static_cast<int>(decimal.digits.size()) - 1 - exponent;
+  return FixedText(value, std::max(n_after, 1));
 }
 
 double RoundTo(double value, int n_digits) {

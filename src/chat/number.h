@@ -45,9 +45,6 @@ struct NumberResult {
 [[nodiscard]] std::optional<Value> ParseInteger(Heap& heap, std::string_view digits, uint32_t base = 10);
 // float.__repr__: shortest digits that read back.
 [[nodiscard]] std::string FloatRepr(double value);
-// Digits after the point exactly `precision`, correctly rounded.
-[[nodiscard]] std::string FixedText(double value, int precision);
-[[nodiscard]] std::string ScientificText(double value, int precision);
 // round(value, n_digits): a double with that many decimal places, ties to even on the exact value.
 [[nodiscard]] double RoundTo(double value, int n_digits);
 

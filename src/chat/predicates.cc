@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -60,7 +61,14 @@ class Sets {
 
  private:
   std::vector<std::vector<uint32_t>> sets_;
-  std::map<std::vector<uint32_t>, SetId> ids_;
+  struct HashOf {
+    size_t operator()(const std::vector<uint32_t>& members) const {
+      uint64_t hash = members.size();
+      for (const uint32_t member : members) hash = (hash ^ member) * 0x9e3779b97f4a7c15U;
+      return static_cast<size_t>(hash ^ (hash >> 32U));
+    }
+  };
+  std::unordered_map<std::vector<uint32_t>, SetId, HashOf> ids_;
   std::unordered_map<uint64_t, SetId> unions_;
 };
 
@@ -73,35 +81,17 @@ class Paths {
     if (paths_[path].n_parts >= kMaxPathParts || paths_[path].part == ".*") return path;
     return Intern(path, std::string(part));
   }
-  [[nodiscard]] PathId RootOf(PathId path) const {
-    while (paths_[path].parent != UINT32_MAX) path = paths_[path].parent;
-    return path;
-  }
+  [[nodiscard]] PathId RootOf(PathId path) const { return paths_[path].root; }
   [[nodiscard]] uint32_t n_parts(PathId path) const { return paths_[path].n_parts; }
   [[nodiscard]] std::string Text(PathId path) const {
     const Path& last = paths_[path];
     return (last.parent == UINT32_MAX ? "" : Text(last.parent)) + last.part;
   }
   // A variable beside the conversation: a setting of the caller's.
-  [[nodiscard]] bool IsSetting(PathId path) const {
-    return paths_[path].n_parts == 0 && !OneOf(paths_[path].part, {"messages", "tools", "documents"});
-  }
+  [[nodiscard]] bool IsSetting(PathId path) const { return paths_[path].is_setting; }
   // A list of messages, tools or documents, one of them, or a message's role: shape, no text.
-  [[nodiscard]] bool IsStructure(PathId path) const {
-    const std::string& root = paths_[RootOf(path)].part;
-    if (!OneOf(root, {"messages", "tools", "documents"})) return false;
-    const uint32_t n = paths_[path].n_parts;
-    if (n == 0) return true;
-    PathId second = path;
-    while (paths_[second].n_parts > 2) second = paths_[second].parent;
-    if (n == 1) return paths_[path].part == "[]";
-    return IsRole(second);
-  }
-  [[nodiscard]] bool IsRole(PathId path) const {
-    while (paths_[path].n_parts > 2) path = paths_[path].parent;
-    return paths_[path].n_parts == 2 && paths_[path].part == ".role" &&
-           paths_[RootOf(path)].part == "messages";
-  }
+  [[nodiscard]] bool IsStructure(PathId path) const { return paths_[path].is_structure; }
+  [[nodiscard]] bool IsRole(PathId path) const { return paths_[path].is_role; }
   // Everything below a variable, or every setting.
   [[nodiscard]] bool IsWide(PathId path) const {
     const Path& last = paths_[path];
@@ -119,14 +109,31 @@ class Paths {
     PathId parent;
     std::string part;
     uint32_t n_parts;  // after the variable
+    PathId root = 0;
+    bool is_setting = false, is_structure = false, is_role = false;
   };
   PathId Intern(PathId parent, std::string part) {
     const auto [entry, added] = ids_.try_emplace({parent, part}, static_cast<PathId>(paths_.size()));
     if (added) {
       const uint32_t n = parent == UINT32_MAX ? 0 : paths_[parent].n_parts + 1;
       paths_.push_back({parent, std::move(part), n});
+      Classify(entry->second);
     }
     return entry->second;
+  }
+  void Classify(PathId id) {
+    Path& path = paths_[id];
+    if (path.n_parts == 0) {
+      path.root = id;
+      path.is_setting = !OneOf(path.part, {"messages", "tools", "documents"});
+      path.is_structure = !path.is_setting;
+      return;
+    }
+    const Path& above = paths_[path.parent];
+    path.root = above.root;
+    const Path& root = paths_[path.root];
+    path.is_role = path.n_parts == 2 ? path.part == ".role" && root.part == "messages" : above.is_role;
+    path.is_structure = !root.is_setting && (path.n_parts == 1 ? path.part == "[]" : path.is_role);
   }
   std::vector<Path> paths_;
   std::map<std::pair<PathId, std::string>, PathId> ids_;
@@ -157,9 +164,17 @@ class Analyst {
         return Fail(ErrorCode::kTplBound, "variables that depend on each other in too long a chain");
       Pass();
     } while (changed_);
-    std::sort(found_.begin(), found_.end(), IsBefore);
+    std::sort(found_.begin(), found_.end());
     found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
-    return std::move(found_);
+    std::vector<ContentPredicate> named;
+    named.reserve(found_.size());
+    for (const Found& one : found_)
+      named.push_back(
+          {literals_[one.construct], literals_[one.literal], paths_.Text(one.subject), one.place});
+    std::sort(named.begin(), named.end(), IsBefore);
+    // Paths that differ may be written alike.
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    return named;
   }
 
  private:
@@ -167,6 +182,15 @@ class Analyst {
     return std::tie(a.place.line, a.place.column, a.construct, a.literal, a.subject) <
            std::tie(b.place.line, b.place.column, b.construct, b.literal, b.subject);
   }
+  // A predicate by numbers: construct and literal among the literals. The empty literal is number 0.
+  struct Found {
+    uint32_t construct, literal;
+    PathId subject;
+    SourcePlace place;
+    [[nodiscard]] auto Key() const { return std::tie(place.line, place.column, construct, literal, subject); }
+    friend bool operator<(const Found& a, const Found& b) { return a.Key() < b.Key(); }
+    friend bool operator==(const Found& a, const Found& b) { return a.Key() == b.Key(); }
+  };
   struct Arguments {
     std::vector<Abstract> positional;
     std::vector<std::pair<std::string_view, Abstract>> keywords;
@@ -192,10 +216,11 @@ class Analyst {
 
   // ---- values ----
   uint32_t Literal(std::string_view text) {
-    const auto [entry, added] =
-        literal_ids_.try_emplace(std::string(text), static_cast<uint32_t>(literals_.size()));
-    if (added) literals_.emplace_back(text);
-    return entry->second;
+    const auto known = literal_ids_.find(text);
+    if (known != literal_ids_.end()) return known->second;
+    const auto id = static_cast<uint32_t>(literals_.size());
+    literal_ids_.emplace(literals_.emplace_back(text), id);
+    return id;
   }
   SetId JoinPaths(SetId a, SetId b) {
     if (a == b || b == 0) return a;
@@ -258,6 +283,15 @@ class Analyst {
     return value;
   }
   SetId StepAll(SetId paths, std::string_view part) {
+    if (paths == 0) return 0;
+    const uint64_t key = uint64_t{Literal(part)} << 32U | paths;
+    const auto known = steps_.find(key);
+    if (known != steps_.end()) return known->second;
+    const SetId stepped = NewStep(paths, part);
+    steps_.emplace(key, stepped);
+    return stepped;
+  }
+  SetId NewStep(SetId paths, std::string_view part) {
     std::vector<uint32_t> steps;
     for (const PathId path : std::vector<uint32_t>(sets_[paths])) steps.push_back(paths_.Step(path, part));
     return Bounded(Sorted(std::move(steps)));
@@ -288,6 +322,15 @@ class Analyst {
   }
   // Its text: everything below a list or a message counts.
   Abstract TextOf(const Abstract& value) {
+    Abstract text;
+    if (value.is == 0 && value.holds == 0) return text;
+    const uint64_t key = uint64_t{value.is} << 32U | value.holds;
+    const auto known = texts_.find(key);
+    text.is = known != texts_.end() ? known->second : NewText(value);
+    if (known == texts_.end()) texts_.emplace(key, text.is);
+    return text;
+  }
+  SetId NewText(const Abstract& value) {
     std::vector<uint32_t> all;
     for (const SetId set : {value.is, value.holds}) {
       for (const PathId path : std::vector<uint32_t>(sets_[set])) {
@@ -295,9 +338,7 @@ class Analyst {
         all.push_back(container ? paths_.Step(path, ".*") : path);
       }
     }
-    Abstract text;
-    text.is = Bounded(Sorted(std::move(all)));
-    return text;
+    return Bounded(Sorted(std::move(all)));
   }
   Abstract Holding(const Abstract& value) {
     Abstract list = value;
@@ -321,14 +362,13 @@ class Analyst {
   }
   void Declare(std::string_view construct, const std::vector<PathId>& subjects, const Abstract* literal,
                SourcePlace place) {
+    if (subjects.empty()) return;
+    const uint32_t name = Literal(construct);
     for (const PathId subject : subjects) {
-      const auto add = [&](const std::string& text) {
-        found_.push_back({std::string(construct), text, paths_.Text(subject), place});
-      };
       if (literal == nullptr || literal->literals == 0) {
-        add("");
+        found_.push_back({name, kManyLiterals, subject, place});
       } else {
-        for (const uint32_t text : sets_[literal->literals]) add(literals_[text]);
+        for (const uint32_t text : sets_[literal->literals]) found_.push_back({name, text, subject, place});
       }
     }
   }
@@ -989,8 +1029,8 @@ class Analyst {
   const Program& program_;
   Sets sets_;
   Paths paths_;
-  std::vector<std::string> literals_;
-  std::map<std::string, uint32_t> literal_ids_;
+  std::deque<std::string> literals_;  // they stay where they are
+  std::unordered_map<std::string_view, uint32_t> literal_ids_;
   std::unordered_map<uint64_t, SetId> path_unions_;
   std::unordered_map<uint64_t, Abstract> slots_;     // by unit and slot
   std::map<std::string, Abstract> context_;          // by name
@@ -1000,7 +1040,9 @@ class Analyst {
   std::vector<uint32_t> units_;                      // around what is evaluated, innermost last
   std::vector<Abstract> outputs_;
   Abstract captured_;
-  std::vector<ContentPredicate> found_;  // of the last pass, which finds all
+  std::unordered_map<uint64_t, SetId> steps_;  // by part and set
+  std::unordered_map<uint64_t, SetId> texts_;  // by both sets of a value
+  std::vector<Found> found_;                   // of the last pass, which finds all
   bool changed_ = false;
 };
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "base/utf8.h"
 #include "chat/format.h"
+#include "chat/python_escape.h"
 #include "unicode/python_v14_0.h"
 
 namespace slm::chat {
@@ -254,19 +254,17 @@ bool Runtime::AppendStringRepr(const Value& string, TextBuilder* out) {
     for (size_t at = 0; at < part.size();) {
       const size_t begin = at;
       const char32_t c = DecodeUtf8(part, &at);
-      char buffer[16];
-      int n = 0;
+      std::string escape;
       if (c == static_cast<unsigned char>(quote) || c == '\\') {
-        n = std::snprintf(buffer, sizeof buffer, "\\%c", static_cast<char>(c));
+        escape = {'\\', static_cast<char>(c)};
       } else if (c == '\n' || c == '\r' || c == '\t') {
-        n = std::snprintf(buffer, sizeof buffer, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+        escape = {'\\', c == '\n' ? 'n' : c == '\r' ? 'r' : 't'};
       } else if ((unicode::PythonFlagsV14(c) & unicode::kPythonPrintable) == 0) {
-        const char* form = c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x";
-        n = std::snprintf(buffer, sizeof buffer, form, static_cast<unsigned>(c));
+        escape = PythonEscape(c);
       }
-      if (n == 0) continue;
+      if (escape.empty()) continue;
       out->Append(part.substr(plain, begin - plain), owner);
-      out->Append({buffer, static_cast<size_t>(n)}, owner);
+      out->Append(escape, owner);
       plain = at;
     }
     out->Append(part.substr(plain), owner);
@@ -477,16 +475,11 @@ std::optional<Cursor> Runtime::Iterate(const Value& value) {
   return Cursor(value);
 }
 
-IteratorObject::Step Runtime::Next(Cursor* cursor, Value* value) {
+IteratorObject::Step Runtime::NextOf(Cursor* cursor, Value* value) {
   using Step = IteratorObject::Step;
   const Value& source = cursor->source_;
   const uint64_t at = cursor->at_;
   switch (source.kind()) {
-    case ValueKind::kList:
-    case ValueKind::kTuple:
-      if (at >= source.list().size) return Step::kDone;
-      *value = source.list().items[at];
-      break;
     case ValueKind::kDict:
     case ValueKind::kDictKeys:
       if (at >= source.dict().size) return Step::kDone;
@@ -528,18 +521,6 @@ IteratorObject::Step Runtime::Next(Cursor* cursor, Value* value) {
   }
   ++cursor->at_;
   return Work(1) ? Step::kValue : Step::kError;
-}
-
-bool Runtime::Collect(const Value& value, std::vector<Value>* items) {
-  auto cursor = Iterate(value);
-  if (!cursor) return false;
-  for (;;) {
-    Value item;
-    const auto step = Next(&*cursor, &item);
-    if (step == IteratorObject::Step::kDone) return true;
-    if (step == IteratorObject::Step::kError) return false;
-    items->push_back(item);
-  }
 }
 
 Value Runtime::Length(const Value& value) {
@@ -1151,9 +1132,9 @@ Value Runtime::Slice(const Value& object, const Value& start, const Value& stop,
 
 bool Bind(Runtime& runtime, std::string_view function, const CallArguments& arguments,
           std::initializer_list<std::string_view> names, size_t required, Value* values) {
-  const std::string call = std::string(function) + "()";
+  const auto call = [function] { return std::string(function) + "()"; };
   if (arguments.positional.size() > names.size()) {
-    runtime.RaiseType(call + " takes " + std::to_string(names.size()) + " arguments but " +
+    runtime.RaiseType(call() + " takes " + std::to_string(names.size()) + " arguments but " +
                       std::to_string(arguments.positional.size()) + " were given");
     return false;
   }
@@ -1163,19 +1144,19 @@ bool Bind(Runtime& runtime, std::string_view function, const CallArguments& argu
   for (const CallArguments::Keyword& keyword : arguments.keywords) {
     const auto* found = std::find(names.begin(), names.end(), keyword.name);
     if (found == names.end()) {
-      runtime.RaiseType(call + " got an unexpected keyword argument " + Quoted(keyword.name));
+      runtime.RaiseType(call() + " got an unexpected keyword argument " + Quoted(keyword.name));
       return false;
     }
     const auto at = static_cast<size_t>(found - names.begin());
     if (!values[at].is_missing()) {
-      runtime.RaiseType(call + " got multiple values for argument " + Quoted(keyword.name));
+      runtime.RaiseType(call() + " got multiple values for argument " + Quoted(keyword.name));
       return false;
     }
     values[at] = keyword.value;
   }
   for (size_t i = 0; i < required; ++i) {
     if (!values[i].is_missing()) continue;
-    runtime.RaiseType(call + " missing a required argument: " + Quoted(*(names.begin() + i)));
+    runtime.RaiseType(call() + " missing a required argument: " + Quoted(*(names.begin() + i)));
     return false;
   }
   return true;

@@ -3,11 +3,16 @@
 #ifndef SLM_CHAT_RUNTIME_H_
 #define SLM_CHAT_RUNTIME_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <initializer_list>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -27,14 +32,71 @@ enum class AttributeId : uint16_t {
 [[nodiscard]] AttributeId FindAttribute(std::string_view name);
 [[nodiscard]] std::string_view AttributeName(AttributeId id);
 
+// A vector whose first N items need no memory of their own: calls have few arguments.
+template <typename T, size_t N>
+class ShortVector {
+ public:
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  ShortVector() = default;
+  ShortVector(const T* begin, const T* end) { Assign(begin, static_cast<size_t>(end - begin)); }
+  ShortVector(const ShortVector& other) { Assign(other.data_, other.size_); }
+  ShortVector& operator=(const ShortVector& other) {
+    if (this != &other) {
+      size_ = 0;
+      Assign(other.data_, other.size_);
+    }
+    return *this;
+  }
+  ~ShortVector() {
+    if (data_ != Inline()) std::free(data_);
+  }
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] const T* begin() const { return data_; }
+  [[nodiscard]] const T* end() const { return data_ + size_; }
+  [[nodiscard]] const T& operator[](size_t i) const { return data_[i]; }
+  [[nodiscard]] const T& back() const { return data_[size_ - 1]; }
+  void push_back(const T& item) {
+    const T copy = item;
+    if (size_ == capacity_) Grow(size_ + 1);
+    ::new (data_ + size_++) T(copy);
+  }
+  void EraseFirst(size_t n) { Erase(0, n); }
+  void Erase(size_t at, size_t n = 1) {
+    std::memmove(static_cast<void*>(data_ + at), data_ + at + n, (size_ - at - n) * sizeof(T));
+    size_ -= n;
+  }
+
+ private:
+  T* Inline() { return reinterpret_cast<T*>(inline_); }
+  void Grow(size_t least) {
+    const size_t capacity = std::max(least, 2 * capacity_);
+    T* grown = static_cast<T*>(std::malloc(capacity * sizeof(T)));
+    if (grown == nullptr) std::abort();
+    std::memcpy(static_cast<void*>(grown), data_, size_ * sizeof(T));
+    if (data_ != Inline()) std::free(data_);
+    data_ = grown;
+    capacity_ = capacity;
+  }
+  void Assign(const T* items, size_t n) {
+    if (n > capacity_) Grow(n);
+    if (n > 0) std::memcpy(static_cast<void*>(data_), items, n * sizeof(T));
+    size_ = n;
+  }
+  alignas(T) unsigned char inline_[N * sizeof(T)];
+  T* data_ = Inline();
+  size_t size_ = 0;
+  size_t capacity_ = N;
+};
+
 // Arguments of a call, receiver excluded.
 struct CallArguments {
   struct Keyword {
     std::string_view name;
     Value value;
   };
-  std::vector<Value> positional;
-  std::vector<Keyword> keywords;
+  ShortVector<Value, 4> positional;
+  ShortVector<Keyword, 2> keywords;
 };
 
 // Items of an iterable, one by one. Iterators are consumed.
@@ -104,6 +166,11 @@ class Runtime {
   // Whether a text or list of that many bytes may still be made; an error if not.
   bool MayAllocate(uint64_t n_bytes);
   [[nodiscard]] uint64_t steps() const { return steps_; }
+  // Sets the counted steps back, and lets as many bytes be made again as were until now.
+  void Rewind(uint64_t n_steps) {
+    steps_ = n_steps;
+    budgets_.max_heap_bytes += heap_.used();
+  }
 
   // ---- text ----
   const Text& Flat(const Value& string) {
@@ -127,9 +194,25 @@ class Runtime {
   // ---- iteration ----
   // Makes a cursor; error "... is not iterable".
   std::optional<Cursor> Iterate(const Value& value);
-  IteratorObject::Step Next(Cursor* cursor, Value* value);
+  IteratorObject::Step Next(Cursor* cursor, Value* value) {
+    if (!cursor->source_.is_list_or_tuple()) return NextOf(cursor, value);
+    const ListObject& list = cursor->source_.list();
+    if (cursor->at_ >= list.size) return IteratorObject::Step::kDone;
+    *value = list.items[cursor->at_++];
+    return Work(1) ? IteratorObject::Step::kValue : IteratorObject::Step::kError;
+  }
   // list(value).
-  bool Collect(const Value& value, std::vector<Value>* items);
+  template <typename Items>
+  bool Collect(const Value& value, Items* items) {
+    auto cursor = Iterate(value);
+    if (!cursor) return false;
+    for (;;) {
+      Value item;
+      const auto step = Next(&*cursor, &item);
+      if (step != IteratorObject::Step::kValue) return step == IteratorObject::Step::kDone;
+      items->push_back(item);
+    }
+  }
   // len(value).
   Value Length(const Value& value);
   [[nodiscard]] static bool IsIterable(const Value& value);
@@ -165,6 +248,8 @@ class Runtime {
 
  private:
   bool ReportWork();
+  // Of what is no list.
+  IteratorObject::Step NextOf(Cursor* cursor, Value* value);
   // getattr(object, name): the value; or missing where Python raises AttributeError.
   Value PythonAttribute(const Value& object, std::string_view name, AttributeId id, bool* unsafe);
   Value PropertyOf(const Value& object, AttributeId id);

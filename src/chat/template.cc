@@ -12,52 +12,125 @@
 
 namespace slm::chat {
 namespace {
+constexpr Owner kNoParent = UINT32_MAX;
+constexpr uint64_t kNoIndex = UINT64_MAX;
 
-// Turns a JSON context into values that know their owner. Strings stay where the document has them.
-class ContextLoader {
- public:
-  explicit ContextLoader(Heap& heap) : heap_(heap) { (void)Add(kTemplateName); }
+struct OwnerName {
+  Owner parent;
+  uint64_t index;
+  std::string_view part;
+};
 
-  // REQUIRES: `name` outlives the loader.
-  Owner Add(std::string_view name) { return Push({kNoParent, kNoIndex, name}); }
-  // Paths are put together for the owners that a rendering names, not for all.
-  std::string Name(Owner owner) const {
-    const OwnerName& name = owners_[owner];
+}  // namespace
+
+struct ContextState {
+  Heap heap;
+  Variables variables;
+  std::vector<OwnerName> owners;  // 0 is the template, then come the special tokens
+  Owner n_tokens = 0;
+  Owner bos = 0, eos = 0;  // 0: there is none
+  std::string bos_text, eos_text;
+  bool generates = false;  // add_generation_prompt is true
+
+  // Paths are put together for the owners that someone asks for, not for all.
+  [[nodiscard]] std::string Name(Owner owner) const {
+    const OwnerName& name = owners[owner];
     if (name.parent == kNoParent) return std::string(name.part);
     std::string path = Name(name.parent);
     if (name.index == kNoIndex) return path.append(1, '.').append(name.part);
     return path + "[" + std::to_string(name.index) + "]";
   }
-  // Owners that have the same name are one.
-  Owner Same(Owner owner) const {
-    const OwnerName& name = owners_[owner];
-    return name.parent == kNoParent && name.part == kTemplateName ? kTemplateOwner : owner;
+};
+
+namespace {
+
+// Turns a JSON context into values that know their owner. Strings stay where the document has them; names of
+// members, which owners are called by, are copied.
+class ContextLoader {
+ public:
+  explicit ContextLoader(ContextState& state) : state_(state), heap_(state.heap) {
+    (void)Push({kNoParent, kNoIndex, "template"});
   }
 
-  // `splits`: whether parts of this value are owners of their own, by path.
-  Result<Value> Load(const json::Value& value, std::string_view name, bool splits) {
-    return LoadOwned(value, splits, Add(name));
-  }
-  Result<Value> LoadItem(const json::Value& value, Owner list, uint64_t index, bool splits) {
-    return LoadOwned(value, splits, Push({list, index, {}}));
+  Status Load(const json::Value& context,
+              const std::vector<std::pair<std::string, std::string>>& special_tokens) {
+    if (!context.is_object()) {
+      return Fail(MakeError(ErrorCode::kTplInput, "a context is one JSON object").At(context.byte_offset()));
+    }
+    Set("messages", heap_.List({}));
+    Set("tools", Value::None());
+    Set("documents", Value::None());
+    for (const auto& [name, text] : special_tokens) {
+      const Owner owner = Push({kNoParent, kNoIndex, "template"});
+      state_.n_tokens = owner;
+      if (name == "bos_token") state_.bos = owner, state_.bos_text = text;
+      if (name == "eos_token") state_.eos = owner, state_.eos_text = text;
+      Set(name, Counted(heap_.String(text, owner)));
+    }
+    bool has_messages = false;
+    for (const json::Value member : context.children()) {
+      const std::string_view name = member.key();
+      has_messages = has_messages || name == "messages";
+      SLM_ASSIGN(Value value, LoadVariable(member, name));
+      Set(name, value);
+    }
+    if (!has_messages) {
+      return Fail(MakeError(ErrorCode::kTplInput, "a context needs \"messages\"")
+                      .At(context.byte_offset())
+                      .Field("messages"));
+    }
+    for (const auto& [name, value] : state_.variables) {
+      if (name == kGenerationPrompt) state_.generates = Truth(value);
+    }
+    return {};
   }
 
  private:
-  static constexpr std::string_view kTemplateName = "template";
-  static constexpr Owner kNoParent = UINT32_MAX;
-  static constexpr uint64_t kNoIndex = UINT64_MAX;
-  struct OwnerName {
-    Owner parent;
-    uint64_t index;
-    std::string_view part;
-  };
   Owner Push(const OwnerName& name) {
-    owners_.push_back(name);
-    return static_cast<Owner>(owners_.size() - 1);
+    state_.owners.push_back(name);
+    return static_cast<Owner>(state_.owners.size() - 1);
+  }
+  void Set(std::string_view name, const Value& value) {
+    for (auto& [held, old] : state_.variables) {
+      if (held == name) {
+        old = value;
+        return;
+      }
+    }
+    state_.variables.emplace_back(name, value);
+  }
+  // Nothing of a context changes once it is made: not even what is known of a text.
+  static Value Counted(const Value& text) {
+    (void)text.text().CountedScalars();
+    return text;
+  }
+  // Few names stand in a context, each often.
+  std::string_view Kept(std::string_view name) {
+    for (const std::string_view held : names_) {
+      if (held == name) return held;
+    }
+    const std::string_view copy = heap_.String(name).view();
+    if (names_.size() < 16) names_.push_back(copy);
+    return copy;
+  }
+
+  // Tools and documents are owners as wholes: tools[0]; a message's fields by path.
+  Result<Value> LoadVariable(const json::Value& value, std::string_view name) {
+    const Owner owner = Push({kNoParent, kNoIndex, Kept(name)});
+    if ((name == "tools" || name == "documents") && value.is_array()) {
+      std::vector<Value> items;
+      uint64_t i = 0;
+      for (const json::Value item : value.children()) {
+        SLM_ASSIGN(Value loaded, LoadOwned(item, false, Push({owner, i++, {}})));
+        items.push_back(loaded);
+      }
+      return heap_.List(items, owner);
+    }
+    return LoadOwned(value, name == "messages", owner);
   }
 
   Result<Value> LoadNumber(const json::Value& value, Owner owner) {
-    const auto refuse = [&value](const char* what) {
+    const auto refuse = [&value](const char* what) -> std::unexpected<Error> {
       return Fail(MakeError(ErrorCode::kTplInput, what).At(value.byte_offset()).Field(value.Path()));
     };
     const std::string_view text = value.number_text();
@@ -71,6 +144,7 @@ class ContextLoader {
     return refuse("a number out of range");
   }
 
+  // `splits`: whether parts of this value are owners of their own, by path.
   Result<Value> LoadOwned(const json::Value& value, bool splits, Owner owner) {
     switch (value.kind()) {
       case json::Kind::kNull:
@@ -79,7 +153,7 @@ class ContextLoader {
       case json::Kind::kFalse:
         return Value::Bool(value.boolean(), owner);
       case json::Kind::kString:
-        return heap_.Borrow(value.string(), owner);
+        return Counted(heap_.Borrow(value.string(), owner));
       case json::Kind::kNumber:
         return LoadNumber(value, owner);
       case json::Kind::kArray: {
@@ -95,9 +169,9 @@ class ContextLoader {
       case json::Kind::kObject: {
         std::vector<DictEntry> entries;
         for (const json::Value member : value.children()) {
-          const std::string_view key = member.key();
+          const std::string_view key = Kept(member.key());
           SLM_ASSIGN(Value loaded, LoadOwned(member, splits, splits ? Push({owner, kNoIndex, key}) : owner));
-          entries.push_back({heap_.Borrow(key, owner), loaded});
+          entries.push_back({Counted(heap_.Borrow(key, owner)), loaded});
         }
         return heap_.Dict(entries, owner);
       }
@@ -105,110 +179,74 @@ class ContextLoader {
     return Value::None(owner);
   }
 
+  ContextState& state_;
   Heap& heap_;
-  std::vector<OwnerName> owners_;
+  std::vector<std::string_view> names_;
 };
 
-// Tools and documents are owners as wholes: tools[0]; a message's fields by path.
-Result<Value> LoadVariable(Heap& heap, ContextLoader& loader, const json::Value& value,
-                           std::string_view name) {
-  if ((name == "tools" || name == "documents") && value.is_array()) {
-    std::vector<Value> items;
-    uint64_t i = 0;
-    const Owner list = loader.Add(name);
-    for (const json::Value item : value.children()) {
-      SLM_ASSIGN(Value loaded, loader.LoadItem(item, list, i++, false));
-      items.push_back(loaded);
-    }
-    return heap.List(items, list);
-  }
-  return loader.Load(value, name, name == "messages");
-}
-
-struct Input {
-  Variables variables;
-  Owner bos = UINT32_MAX;
-  Owner eos = UINT32_MAX;
-  std::string bos_text, eos_text;
-};
-
-Result<Input> BuildInput(Heap& heap, ContextLoader& loader, const json::Value& context,
-                         const RenderOptions& options) {
-  if (!context.is_object()) {
-    return Fail(MakeError(ErrorCode::kTplInput, "a context is one JSON object").At(context.byte_offset()));
-  }
-  Input input;
-  const auto set = [&](std::string_view name, const Value& value) {
-    for (auto& [held, old] : input.variables) {
-      if (held == name) {
-        old = value;
-        return;
-      }
-    }
-    input.variables.emplace_back(name, value);
-  };
-  set("messages", heap.List({}));
-  set("tools", Value::None());
-  set("documents", Value::None());
-  for (const auto& [name, text] : options.special_tokens) {
-    const Owner owner = loader.Add("template");
-    if (name == "bos_token") input.bos = owner, input.bos_text = text;
-    if (name == "eos_token") input.eos = owner, input.eos_text = text;
-    set(name, heap.Borrow(text, owner));
-  }
-  bool has_messages = false;
-  for (const json::Value member : context.children()) {
-    const std::string_view name = member.key();
-    has_messages = has_messages || name == "messages";
-    SLM_ASSIGN(Value value, LoadVariable(heap, loader, member, name));
-    set(name, value);
-  }
-  if (!has_messages) {
-    return Fail(MakeError(ErrorCode::kTplInput, "a context needs \"messages\"")
-                    .At(context.byte_offset())
-                    .Field("messages"));
-  }
-  return input;
-}
-
-bool Owns(const TextBuilder& text, Owner owner) {
-  return std::any_of(text.segments().begin(), text.segments().end(),
-                     [owner](const Segment& segment) { return segment.owner == owner; });
-}
-
-// Whether the template itself wrote `literal` (not the content of a message).
-bool TemplateWrote(const TextBuilder& text, const std::string& literal) {
-  if (literal.empty()) return false;
-  size_t begin = 0;
-  for (const Segment& segment : text.segments()) {
-    if (segment.owner == kTemplateOwner &&
-        text.text().substr(begin, segment.end - begin).find(literal) != std::string::npos) {
-      return true;
-    }
-    begin = segment.end;
-  }
-  return false;
-}
-
-std::vector<Span> ToSpans(const TextBuilder& text, const ContextLoader& loader) {
-  std::vector<Span> spans;
-  spans.reserve(text.segments().size());
+// Who wrote what, and the segments with the special tokens as the template's.
+void SetOwnership(const ContextState& state, Rendered* rendered) {
+  bool bos = false;
+  bool eos = false;
+  bool written = false;
+  size_t kept = 0;
+  std::vector<Segment>& segments = rendered->segments;
   uint64_t begin = 0;
-  Owner last = UINT32_MAX;
-  for (const Segment& segment : text.segments()) {
-    const Owner owner = loader.Same(segment.owner);
-    if (owner == last) {
-      spans.back().end = segment.end;
+  const std::string_view text = rendered->text;
+  for (const Segment& segment : segments) {
+    const std::string_view part = text.substr(begin, segment.end - begin);
+    begin = segment.end;
+    const auto wrote = [&](Owner token, const std::string& literal) {
+      if (token == 0) return false;
+      if (segment.owner == token) return true;
+      return segment.owner == kTemplateOwner && !literal.empty() && part.find(literal) != part.npos;
+    };
+    bos = bos || wrote(state.bos, state.bos_text);
+    eos = eos || wrote(state.eos, state.eos_text);
+    written = written || segment.owner == kTemplateOwner;
+    const Owner owner = segment.owner <= state.n_tokens ? kTemplateOwner : segment.owner;
+    if (kept > 0 && segments[kept - 1].owner == owner) {
+      segments[kept - 1].end = segment.end;
     } else {
-      spans.push_back({begin, segment.end, loader.Name(owner)});
+      segments[kept++] = {segment.end, owner};
     }
-    last = owner;
+  }
+  segments.resize(kept);
+  if (bos) rendered->ownership.bos = "template";
+  if (eos) rendered->ownership.eos = "template";
+  if (written) rendered->ownership.turn_separator = "template";
+}
+
+}  // namespace
+
+std::vector<Span> Rendered::Spans() const {
+  std::vector<Span> spans;
+  spans.reserve(segments.size());
+  uint64_t begin = 0;
+  for (const Segment& segment : segments) {
+    spans.push_back({begin, segment.end, owners->Name(segment.owner)});
     begin = segment.end;
   }
   return spans;
 }
 
+namespace {
+
+// Refused whether or not the template asks for the date: a caller's mistake is no matter of the template.
+Status CheckClock(const RenderOptions& options) {
+  if (options.clock.empty() || IsCivilTime(options.clock)) return {};
+  return Fail(
+      MakeError(ErrorCode::kTplInput, "the clock is no civil time like 2026-11-30T12:00:00").Field("clock"));
+}
+
 }  // namespace
+
+Result<Context> Context::Make(const json::Value& context,
+                              const std::vector<std::pair<std::string, std::string>>& special_tokens) {
+  auto state = std::make_shared<ContextState>();
+  SLM_TRY(ContextLoader(*state).Load(context, special_tokens));
+  return Context(std::move(state));
+}
 
 Result<Template> Template::Compile(std::string_view source) {
   if (const auto fault = FindUtf8Fault(source)) {
@@ -229,40 +267,26 @@ Result<Template> Template::Load(ByteSpan ir) {
 }
 
 Result<Rendered> Template::Render(const json::Value& context, const RenderOptions& options) const {
-  // Refused whether or not the template asks for the date: a caller's mistake is no matter of the template.
-  if (!options.clock.empty() && !IsCivilTime(options.clock)) {
-    return Fail(MakeError(ErrorCode::kTplInput, "the clock is no civil time like 2026-11-30T12:00:00")
-                    .Field("clock"));
-  }
+  SLM_TRY(CheckClock(options));
+  SLM_ASSIGN(const Context made, Context::Make(context, options.special_tokens));
+  return Render(made, options);
+}
+
+Result<Rendered> Template::Render(const Context& context, const RenderOptions& options) const {
+  SLM_TRY(CheckClock(options));
+  const ContextState& state = *context.state_;
   Runtime runtime(program().budgets);
-  ContextLoader loader(runtime.heap());
-  SLM_ASSIGN(Input input, BuildInput(runtime.heap(), loader, context, options));
-  Result<Execution> executed = Execute(*executable_, runtime, input.variables, options.clock);
+  Result<Execution> executed =
+      Execute(*executable_, runtime, {state.variables, options.clock, state.generates});
   if (options.fault != nullptr) *options.fault = runtime.error_place();
   if (!executed) return Fail(std::move(executed).error());
-  Execution& execution = *executed;
-  const TextBuilder& text = execution.output;
-
   Rendered rendered;
-  rendered.text = text.text();
-  rendered.spans = ToSpans(text, loader);
-  rendered.generations = std::move(execution.generations);
-  if (Owns(text, input.bos) || TemplateWrote(text, input.bos_text)) rendered.ownership.bos = "template";
-  if (Owns(text, input.eos) || TemplateWrote(text, input.eos_text)) rendered.ownership.eos = "template";
-  if (Owns(text, kTemplateOwner)) rendered.ownership.turn_separator = "template";
-  for (auto& [name, value] : input.variables) {
-    if (name != "add_generation_prompt" || !Truth(value)) continue;
-    // A template that never reads it writes nothing for it.
-    const auto& inputs = program().inputs;
-    if (std::none_of(inputs.begin(), inputs.end(),
-                     [](const auto& one) { return one.name == "add_generation_prompt"; }))
-      break;
-    value = Value::Bool(false);
-    Runtime again(program().budgets);
-    const auto without = Execute(*executable_, again, input.variables, options.clock);
-    if (!without || without->output.text() != text.text()) rendered.ownership.generation_prefix = "template";
-    break;
-  }
+  rendered.text = executed->output.TakeText();
+  rendered.segments = executed->output.TakeSegments();
+  rendered.owners = context.state_;
+  rendered.generations = std::move(executed->generations);
+  SetOwnership(state, &rendered);
+  if (executed->prompt_writes) rendered.ownership.generation_prefix = "template";
   return rendered;
 }
 

@@ -37,9 +37,14 @@ struct InsertionOwnership {
   std::string generation_prefix = "none";
 };
 
+struct ContextState;
+
 struct Rendered {
-  std::string text;         // UTF-8
-  std::vector<Span> spans;  // in order, covering the text
+  std::string text;               // UTF-8
+  std::vector<Segment> segments;  // who owns which part: in order, covering the text, no two neighbours alike
+  std::shared_ptr<const ContextState> owners;  // their names
+  // The segments with the names of their owners.
+  [[nodiscard]] std::vector<Span> Spans() const;
   // Byte ranges inside the statement `generation`: what an assistant said.
   std::vector<std::pair<uint64_t, uint64_t>> generations;
   InsertionOwnership ownership;
@@ -52,6 +57,21 @@ struct RenderOptions {
   std::string clock;  // civil time for strftime_now, "2026-11-30T12:00:00"; empty: none
   // Receives where in the template's source a rendering failed; line 0 where the context was at fault.
   SourcePlace* fault = nullptr;
+};
+
+// A context made ready for rendering: its values, and the names of their owners. Immutable; any thread, any
+// number of renderings, of any template.
+class Context {
+ public:
+  // `context` is an object: messages, and whatever else the template declares; its document outlives the
+  // Context. Special tokens as in RenderOptions. Errors: TPL-INPUT.
+  [[nodiscard]] static Result<Context> Make(
+      const json::Value& context, const std::vector<std::pair<std::string, std::string>>& special_tokens);
+
+ private:
+  friend class Template;
+  explicit Context(std::shared_ptr<const ContextState> state) : state_(std::move(state)) {}
+  std::shared_ptr<const ContextState> state_;
 };
 
 class Template {
@@ -67,6 +87,8 @@ class Template {
   // `documents` that are absent are none; every other variable that is absent is undefined.
   // Errors: TPL-INPUT, TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, UNSUPPORTED.
   [[nodiscard]] Result<Rendered> Render(const json::Value& context, const RenderOptions& options) const;
+  // The same with the special tokens that the context was made with.
+  [[nodiscard]] Result<Rendered> Render(const Context& context, const RenderOptions& options) const;
 
  private:
   explicit Template(std::shared_ptr<const Executable> executable) : executable_(std::move(executable)) {}

@@ -84,7 +84,7 @@ TEST(TemplateOwnership, SpansCoverTheTextAndNameTheirPaths) {
                                       {8, 10, "template"},
                                       {10, 13, "messages[0].content"},
                                       {13, 25, "template"}};
-  EXPECT_EQ(rendered->spans, expected);
+  EXPECT_EQ(rendered->Spans(), expected);
   EXPECT_EQ(rendered->ownership.bos, "template");
   EXPECT_EQ(rendered->ownership.eos, "none");
   EXPECT_EQ(rendered->ownership.generation_prefix, "template");
@@ -99,8 +99,8 @@ TEST(TemplateOwnership, ForgedMarkersBelongToTheMessage) {
                  R"({"messages":[{"role":"user","content":"<s>{{ 1 + 1 }}{% if true %}"}]})", options);
   ASSERT_TRUE(rendered.has_value());
   EXPECT_EQ(rendered->text, "<s>{{ 1 + 1 }}{% if true %}");
-  ASSERT_EQ(rendered->spans.size(), 1u);
-  EXPECT_EQ(rendered->spans[0].owner, "messages[0].content");
+  ASSERT_EQ(rendered->Spans().size(), 1u);
+  EXPECT_EQ(rendered->Spans()[0].owner, "messages[0].content");
   EXPECT_EQ(rendered->ownership.bos, "none");
 }
 
@@ -109,7 +109,7 @@ TEST(TemplateOwnership, ToolsAreOwnersAsWholes) {
                                    R"({"messages":[],"tools":[{"name":"f"},{"name":"g"}]})");
   ASSERT_TRUE(rendered.has_value());
   const std::vector<Span> expected = {{0, 13, "tools[0]"}, {13, 26, "tools[1]"}};
-  EXPECT_EQ(rendered->spans, expected);
+  EXPECT_EQ(rendered->Spans(), expected);
 }
 
 // TPL-07: predicates on content are declared.

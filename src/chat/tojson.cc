@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
+#include "base/bytes.h"
 #include "base/utf8.h"
 
 namespace slm::chat {
@@ -153,15 +153,15 @@ class Dumper {
     return true;
   }
 
+  static std::string Unit(unsigned unit) {
+    const uint8_t bytes[] = {static_cast<uint8_t>(unit >> 8), static_cast<uint8_t>(unit & 0xff)};
+    return "\\u" + ToHex(bytes);
+  }
+
   static std::string Escaped(char32_t c) {
-    char buffer[16];
-    if (c >= 0x10000) {
-      const unsigned rest = static_cast<unsigned>(c) - 0x10000;
-      std::snprintf(buffer, sizeof buffer, "\\u%04x\\u%04x", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    } else {
-      std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(c));
-    }
-    return buffer;
+    if (c < 0x10000) return Unit(static_cast<unsigned>(c));
+    const unsigned rest = static_cast<unsigned>(c) - 0x10000;
+    return Unit(0xd800 + (rest >> 10)) + Unit(0xdc00 + (rest & 0x3ff));
   }
 
   bool String(const Value& value) {

@@ -1,6 +1,7 @@
 #include "chat/value.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -9,20 +10,17 @@
 
 namespace slm::chat {
 
-void TextBuilder::Append(std::string_view text, Owner owner) {
-  if (text.empty()) return;
-  text_.append(text);
-  if (!segments_.empty() && segments_.back().owner == owner) {
-    segments_.back().end = text_.size();
-  } else {
-    segments_.push_back({text_.size(), owner});
-  }
-}
-
 void TextBuilder::AppendScalar(char32_t scalar, Owner owner) {
   std::string bytes;
   AppendUtf8(&bytes, scalar);
   Append(bytes, owner);
+}
+
+void TextBuilder::Truncate(size_t size) {
+  text_.resize(size);
+  while (!segments_.empty() && (segments_.size() > 1 ? segments_[segments_.size() - 2].end : 0) >= size)
+    segments_.pop_back();
+  if (!segments_.empty()) segments_.back().end = size;
 }
 
 Owner Text::OwnerAt(uint64_t offset) const {
@@ -72,16 +70,19 @@ Value Heap::String(std::string_view text, Owner owner) {
   return Borrow({bytes, text.size()}, owner);
 }
 
-Value Heap::String(const TextBuilder& builder) {
+Value Heap::String(const TextBuilder& builder, size_t begin) {
   const std::vector<Segment>& segments = builder.segments();
-  if (segments.size() <= 1) {
-    return String(builder.text(), segments.empty() ? kTemplateOwner : segments[0].owner);
-  }
-  const Value result = String(builder.text(), segments[0].owner);
-  auto* kept = static_cast<Segment*>(Allocate(segments.size() * sizeof(Segment)));
-  std::copy(segments.begin(), segments.end(), kept);
+  const auto first = std::upper_bound(segments.begin(), segments.end(), begin,
+                                      [](size_t at, const Segment& segment) { return at < segment.end; });
+  const auto n = static_cast<uint32_t>(segments.end() - first);
+  const Value result =
+      String(std::string_view(builder.text()).substr(begin), n == 0 ? kTemplateOwner : first->owner);
+  if (n <= 1) return result;
+  auto* kept = static_cast<Segment*>(Allocate(n * sizeof(Segment)));
+  std::transform(first, segments.end(), kept,
+                 [begin](const Segment& segment) { return Segment{segment.end - begin, segment.owner}; });
   result.text().segments = kept;
-  result.text().n_segments = static_cast<uint32_t>(segments.size());
+  result.text().n_segments = n;
   return result;
 }
 
@@ -121,47 +122,61 @@ Value Heap::Concatenate(const Value& left, const Value& right) {
   return Value::Of(ValueKind::kString, object, left.owner());
 }
 
-void Heap::Flatten(const Text& text) {
-  if (text.data != nullptr || text.left == nullptr) return;
+void Heap::FlattenParts(const Text& text) {
   char* bytes = static_cast<char*>(Allocate(text.size));
-  std::vector<Segment> segments;
-  std::vector<const Text*> pending{&text};
-  uint64_t at = 0;
-  const auto own = [&segments](uint64_t end, Owner owner) {
-    if (!segments.empty() && segments.back().owner == owner) {
-      segments.back().end = end;
+  uint64_t at = text.size;
+  // From its end: a text that grew piece by piece is deep on its left, which needs no stack then.
+  std::vector<Segment> more;
+  std::array<Segment, 8> few;
+  size_t n = 0;  // in reverse; `end` is where a part begins
+  const auto own = [&](uint64_t begin, Owner owner) {
+    Segment* last = n == 0 ? nullptr : n <= few.size() ? &few[n - 1] : &more.back();
+    if (last != nullptr && last->owner == owner) {
+      last->end = begin;
+    } else if (n++ < few.size()) {
+      few[n - 1] = {begin, owner};
     } else {
-      segments.push_back({end, owner});
+      more.push_back({begin, owner});
     }
   };
-  while (!pending.empty()) {
-    const Text* part = pending.back();
-    pending.pop_back();
+  const auto write = [&](const Text& piece) {
+    at -= piece.size;
+    if (piece.size > 0) std::memcpy(bytes + at, piece.data, piece.size);
+    if (piece.segments == nullptr) {
+      if (piece.size > 0) own(at, piece.owner);
+    } else {
+      for (uint32_t i = piece.n_segments; i-- > 0;)
+        own(at + (i > 0 ? piece.segments[i - 1].end : 0), piece.segments[i].owner);
+    }
+  };
+  std::vector<const Text*> pending;
+  const Text* part = &text;
+  for (;;) {
     if (part->data == nullptr && part->left != nullptr) {
-      pending.push_back(part->right);
-      pending.push_back(part->left);
+      if (part->right->data != nullptr || part->right->left == nullptr) {
+        write(*part->right);
+        part = part->left;
+      } else {
+        pending.push_back(part->left);
+        part = part->right;
+      }
       continue;
     }
-    if (part->size == 0) continue;
-    std::memcpy(bytes + at, part->data, part->size);
-    if (part->segments == nullptr) {
-      own(at + part->size, part->owner);
-    } else {
-      for (uint32_t i = 0; i < part->n_segments; ++i)
-        own(at + part->segments[i].end, part->segments[i].owner);
-    }
-    at += part->size;
+    write(*part);
+    if (pending.empty()) break;
+    part = pending.back();
+    pending.pop_back();
   }
   text.data = bytes;
   text.left = nullptr;
   text.right = nullptr;
-  const_cast<Text&>(text).owner = segments[0].owner;
-  if (segments.size() > 1) {
-    auto* kept = static_cast<Segment*>(Allocate(segments.size() * sizeof(Segment)));
-    std::copy(segments.begin(), segments.end(), kept);
-    text.segments = kept;
-    text.n_segments = static_cast<uint32_t>(segments.size());
-  }
+  const auto nth = [&](size_t i) { return i < few.size() ? few[i] : more[i - few.size()]; };
+  const_cast<Text&>(text).owner = nth(n - 1).owner;
+  if (n <= 1) return;
+  auto* kept = static_cast<Segment*>(Allocate(n * sizeof(Segment)));
+  for (size_t i = 0; i < n; ++i) kept[i] = {i + 1 < n ? nth(n - 2 - i).end : text.size, nth(n - 1 - i).owner};
+  text.segments = kept;
+  text.n_segments = static_cast<uint32_t>(n);
 }
 
 Value Heap::List(const Value* items, size_t n, Owner owner) {
@@ -214,7 +229,18 @@ Value Heap::NewNamespace() {
   return Value::Of(ValueKind::kNamespace, New<NamespaceObject>(namespaces_.back().get()));
 }
 
-bool Truth(const Value& value) {
+Heap::Namespaces Heap::SaveNamespaces() const {
+  Namespaces saved;
+  saved.reserve(namespaces_.size());
+  for (const auto& members : namespaces_) saved.push_back(*members);
+  return saved;
+}
+
+void Heap::RestoreNamespaces(const Namespaces& saved) {
+  for (size_t i = 0; i < saved.size(); ++i) *namespaces_[i] = saved[i];
+}
+
+bool TruthOf(const Value& value) {
   switch (value.kind()) {
     case ValueKind::kError:
     case ValueKind::kMissing:
@@ -297,7 +323,7 @@ bool Equal(const Value& left, const Value& right) {
     case ValueKind::kNone:
       return true;
     case ValueKind::kString:
-      return left.view() == right.view();
+      return SameBytes(left.view(), right.view());
     case ValueKind::kList:
     case ValueKind::kTuple:
       return left.address() == right.address() || SameItems(left.list(), right.list());
@@ -383,14 +409,14 @@ const char* FindUnhashable(const Value& value) {
 const Value* Find(const DictObject& dict, std::string_view key) {
   if (dict.index == nullptr) {
     for (const DictEntry& entry : dict) {
-      if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+      if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
     }
     return nullptr;
   }
   uint32_t slot = static_cast<uint32_t>(HashBytes(key)) & (dict.n_slots - 1);
   for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
     const DictEntry& entry = dict.entries[dict.index[slot] - 1];
-    if (entry.key.is_string() && entry.key.view() == key) return &entry.value;
+    if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
   }
   return nullptr;
 }

@@ -32,7 +32,15 @@ struct Segment {
 // UTF-8 text under construction, and who owns which part of it.
 class TextBuilder {
  public:
-  void Append(std::string_view text, Owner owner);
+  void Append(std::string_view text, Owner owner) {
+    if (text.empty()) return;
+    text_.append(text);
+    if (!segments_.empty() && segments_.back().owner == owner) {
+      segments_.back().end = text_.size();
+    } else {
+      segments_.push_back({text_.size(), owner});
+    }
+  }
   void AppendScalar(char32_t scalar, Owner owner);
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
@@ -41,6 +49,14 @@ class TextBuilder {
     text_.clear();
     segments_.clear();
   }
+  void Reserve(size_t n_bytes, size_t n_segments) {
+    text_.reserve(n_bytes);
+    segments_.reserve(n_segments);
+  }
+  // Drops what stands behind the first `size` bytes.
+  void Truncate(size_t size);
+  [[nodiscard]] std::string TakeText() { return std::move(text_); }
+  [[nodiscard]] std::vector<Segment> TakeSegments() { return std::move(segments_); }
 
  private:
   std::string text_;
@@ -191,7 +207,7 @@ struct Text {
   mutable const Text* right = nullptr;
 
   // REQUIRES: data is there (Heap::Flatten was called, or the text is no concatenation).
-  [[nodiscard]] std::string_view view() const { return {data, size}; }
+  [[nodiscard]] std::string_view view() const { return {data, static_cast<size_t>(size)}; }
   [[nodiscard]] Owner OwnerAt(uint64_t offset) const;
   [[nodiscard]] bool is_ascii() const { return CountedScalars() == size; }
   [[nodiscard]] uint64_t CountedScalars() const;
@@ -298,31 +314,64 @@ class Heap {
     return ::new (Allocate(sizeof(T))) T{std::forward<Args>(args)...};
   }
   [[nodiscard]] uint64_t used() const { return used_; }
+  // What is allocated between Mark and Forget is gone: nothing of it may be held.
+  struct Mark {
+    char* next;
+    char* end;
+    uint64_t used;
+  };
+  [[nodiscard]] Mark MarkHere() const { return {next_, end_, used_}; }
+  void Forget(const Mark& mark) {
+    if (mark.end != end_) return;  // in an earlier chunk: it stays
+    next_ = mark.next;
+    used_ = mark.used;
+  }
 
   // Text whose bytes are copied; `Borrow` keeps a view that outlives the rendering.
   [[nodiscard]] Value String(std::string_view text, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Borrow(std::string_view text, Owner owner);
-  [[nodiscard]] Value String(const TextBuilder& builder);
+  [[nodiscard]] Value String(const TextBuilder& builder) { return String(builder, 0); }
+  // What the builder holds from byte `begin` on.
+  [[nodiscard]] Value String(const TextBuilder& builder, size_t begin);
   // Bytes [begin, end) of `text`.
   [[nodiscard]] Value Slice(const Value& text, uint64_t begin, uint64_t end);
   [[nodiscard]] Value Concatenate(const Value& left, const Value& right);
   // Makes the bytes of a concatenation.
-  void Flatten(const Text& text);
+  void Flatten(const Text& text) {
+    if (text.data == nullptr && text.left != nullptr) FlattenParts(text);
+  }
 
   [[nodiscard]] Value List(const std::vector<Value>& items, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Tuple(const std::vector<Value>& items);
   [[nodiscard]] Value List(const Value* items, size_t n, Owner owner);
+  [[nodiscard]] Value Tuple(const Value* items, size_t n) {
+    return Value::Of(ValueKind::kTuple, List(items, n, kTemplateOwner).address());
+  }
   // REQUIRES: hashable keys, no two of them equal.
   [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Undefined(UndefinedInfo info);
   [[nodiscard]] Value NewNamespace();
+  // What every namespace holds.
+  using Namespaces = std::vector<std::vector<std::pair<Value, Value>>>;
+  [[nodiscard]] Namespaces SaveNamespaces() const;
+  // REQUIRES: saved from this heap.
+  void RestoreNamespaces(const Namespaces& saved);
+  // Values that change beside namespaces and loop objects: whoever makes one says so, and says when it is
+  // used up and changes no more.
+  void NoteChanging() { ++n_changing_; }
+  void NoteUsedUp() { --n_changing_; }
+  [[nodiscard]] bool has_changing() const { return n_changing_ != 0; }
 
  private:
   void* AllocateChunk(size_t n_bytes);
-  char* next_ = nullptr;
-  char* end_ = nullptr;
-  size_t chunk_bytes_ = 4096;
+  void FlattenParts(const Text& text);
+  static constexpr size_t kFirstBytes = 4096;
+  alignas(16) char first_[kFirstBytes];
+  char* next_ = first_;
+  char* end_ = first_ + kFirstBytes;
+  size_t chunk_bytes_ = 4 * kFirstBytes;
   uint64_t used_ = 0;
+  uint64_t n_changing_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
 };
@@ -331,14 +380,36 @@ inline std::string_view Value::view() const {
   return text().view();
 }
 
+// Of what is no bool.
+[[nodiscard]] bool TruthOf(const Value& value);
 // Python's bool(). An iterator is true.
-[[nodiscard]] bool Truth(const Value& value);
+[[nodiscard]] inline bool Truth(const Value& value) {
+  return value.kind() == ValueKind::kBool ? value.integer() != 0 : TruthOf(value);
+}
 // Python's ==. REQUIRES: flat strings (every operator sees to that).
 [[nodiscard]] bool Equal(const Value& left, const Value& right);
 // Equal values have equal hashes. REQUIRES: IsHashable.
 [[nodiscard]] uint64_t Hash(const Value& value);
 // Null, or the type's name of the part that cannot be hashed.
 [[nodiscard]] const char* FindUnhashable(const Value& value);
+// a == b. Keys, roles and literals are short: most are told apart by their sizes, or by two loads.
+[[nodiscard]] inline bool SameBytes(std::string_view a, std::string_view b) {
+  const size_t n = a.size();
+  if (n != b.size()) return false;
+  if (n > 16) return std::memcmp(a.data(), b.data(), n) == 0;
+  const auto differ = [&](auto zero, size_t at) {
+    auto x = zero, y = zero;
+    std::memcpy(&x, a.data() + at, sizeof x);
+    std::memcpy(&y, b.data() + at, sizeof y);
+    return x != y;
+  };
+  if (n >= 8) return !differ(uint64_t{0}, 0) && !differ(uint64_t{0}, n - 8);
+  if (n >= 4) return !differ(uint32_t{0}, 0) && !differ(uint32_t{0}, n - 4);
+  for (size_t i = 0; i < n; ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
+}
 [[nodiscard]] const Value* Find(const DictObject& dict, std::string_view key);
 [[nodiscard]] const Value* Find(const DictObject& dict, const Value& key);
 [[nodiscard]] std::string_view TypeName(const Value& value);
@@ -367,7 +438,11 @@ inline void AppendSlice(TextBuilder* out, const Text& text, uint64_t begin, uint
   ForEachSegment(text, begin, end, [out](std::string_view part, Owner owner) { out->Append(part, owner); });
 }
 inline void AppendText(TextBuilder* out, const Text& text) {
-  AppendSlice(out, text, 0, text.size);
+  if (text.segments == nullptr) {
+    out->Append(text.view(), text.owner);
+  } else {
+    AppendSlice(out, text, 0, text.size);
+  }
 }
 
 }  // namespace slm::chat

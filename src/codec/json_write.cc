@@ -1,8 +1,8 @@
 #include <cassert>
-#include <charconv>
 #include <cmath>
 
 #include "base/utf8.h"
+#include "codec/decimal.h"
 #include "codec/json.h"
 
 namespace slm::json {
@@ -118,9 +118,7 @@ Writer& Writer::Int(int64_t value) {
 Writer& Writer::Double(double value) {
   assert(std::isfinite(value));
   Separate();
-  char buffer[32];
-  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
-  out_.append(buffer, result.ptr);
+  out_.append(ShortestText(value));
   return *this;
 }
 

@@ -161,7 +161,7 @@ Status CheckModes(const Evidence& evidence, const golden::Golden& candidate) {
 
 // The limits were calibrated for a source and a backend; elsewhere they say nothing (TOL-04).
 Status CheckScope(const Policy& policy, const golden::Golden& reference, const golden::Golden& candidate) {
-  const auto out_of_scope = [&policy](std::string what, std::string_view field) {
+  const auto out_of_scope = [&policy](std::string what, std::string_view field) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kPolScope, "policy " + policy.name + " " + std::move(what)).Field(field));
   };
@@ -170,6 +170,10 @@ Status CheckScope(const Policy& policy, const golden::Golden& reference, const g
   if (source == ids.end() ? !policy.any_source : !policy.IsForSource(source->second)) {
     return out_of_scope("is not for this source; use one that names it, or a general one",
                         "applies_to.sources");
+  }
+  if (policy.between_candidates && reference.mode() != golden::Mode::kCandidate) {
+    return out_of_scope("is for two candidates against each other, not for an oracle",
+                        "applies_to.reference");
   }
   const auto text_of = [&candidate](std::string_view key) {
     const cbor::Value* value = candidate.content().generator.Find(key);
@@ -275,6 +279,20 @@ Result<Evidence> SortEvidence(const std::vector<const golden::Golden*>& containe
     *place = container;
   }
   return evidence;
+}
+
+Result<Policy> PolicyFor(const Evidence& evidence, const golden::Golden& candidate) {
+  if (evidence.reference == nullptr)
+    return Fail(ErrorCode::kUsage, "compare needs a container of mode reference, or another candidate");
+  const auto& ids = evidence.reference->content().identities;
+  const auto source = ids.find("source");
+  const cbor::Value* backend = candidate.content().generator.Find("backend");
+  const bool named = backend != nullptr && backend->AsTextString() != nullptr;
+  auto policy = ShippedPolicyFor(source == ids.end() ? Hash256{} : source->second,
+                                 named ? *backend->AsTextString() : "",
+                                 evidence.reference->mode() == golden::Mode::kCandidate);
+  if (!policy) return Fail(ErrorCode::kUsage, "no policy ships for this backend; give one with --policy");
+  return *std::move(policy);
 }
 
 Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate, const Policy& policy) {

@@ -123,6 +123,10 @@ struct Comparison {
 [[nodiscard]] Result<Comparison> Compare(const Evidence& evidence, const golden::Golden& candidate,
                                          const Policy& policy);
 
+// The shipped policy for this comparison: by the reference's source, the candidate's backend, and whether the
+// reference is another candidate. Error: USAGE if there is none.
+[[nodiscard]] Result<Policy> PolicyFor(const Evidence& evidence, const golden::Golden& candidate);
+
 // What a candidate must be, known without an oracle: from the artifact and the cases file.
 struct Subject {
   std::map<std::string, Hash256, std::less<>> identities;  // "source", "artifact", "tokenizer", "template"

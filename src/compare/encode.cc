@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/escape.h"
+#include "codec/decimal.h"
 #include "codec/json.h"
 #include "compare/levels.h"
 
@@ -234,17 +235,15 @@ std::string NumberText(double value) {
 
 std::string RoundedText(double value) {
   if (!std::isfinite(value) || value == 0) return NumberText(value);
-  std::array<char, 64> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 3);
-  return {buffer.data(), end.ptr};
+  return GeneralText(value, 3);
 }
 
 std::string DifferenceText(const Difference& difference) {
   std::string out(LevelName(difference.level));
+  const bool is_whole_case = difference.place == "case" && !difference.case_id.empty();
   out += " at " + difference.place;
   if (!difference.index.empty()) out += IndexText(difference.index);
-  if (!difference.case_id.empty()) out += " of case " + difference.case_id;
+  if (!difference.case_id.empty()) out += (is_whole_case ? " " : " of case ") + difference.case_id;
   out += ": ";
   if (!difference.code.empty()) out += difference.code + ", ";
   out += difference.what;

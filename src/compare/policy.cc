@@ -123,10 +123,10 @@ Result<Rule> ParseRule(const json::Value& object, std::string_view role) {
   return Bad(*object.Find("kind"), "kind is one of exact, ulp, bounded");
 }
 
-// {"sources": "any" or hashes, "backends": names}
+// {"sources": "any" or hashes, "backends": names; optional "reference": "candidate"}
 Status ParseScope(const json::Value& root, Policy* policy) {
   SLM_ASSIGN(json::Value scope, Require(root, "applies_to"));
-  SLM_TRY(OnlyKeys(scope, {"sources", "backends"}));
+  SLM_TRY(OnlyKeys(scope, {"sources", "backends", "reference"}));
   SLM_ASSIGN(json::Value sources, Require(scope, "sources"));
   if (sources.is_string() && sources.string() == "any") {
     policy->any_source = true;
@@ -148,6 +148,11 @@ Status ParseScope(const json::Value& root, Policy* policy) {
     policy->backends.emplace_back(backend.string());
   }
   if (policy->backends.empty()) return Bad(backends, "a policy for no backend; name one");
+  if (const auto reference = scope.Find("reference")) {
+    if (!reference->is_string() || reference->string() != "candidate")
+      return Bad(*reference, "reference is \"candidate\", or absent: an oracle");
+    policy->between_candidates = true;
+  }
   return {};
 }
 
@@ -161,11 +166,13 @@ bool Policy::IsForBackend(std::string_view backend) const {
   return std::find(backends.begin(), backends.end(), backend) != backends.end();
 }
 
-std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend) {
+std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend,
+                                       bool between_candidates) {
   std::optional<Policy> general;
   for (std::string_view text : ShippedPolicies()) {
     auto policy = ParsePolicy(text);
     if (!policy.has_value() || !policy->IsForSource(source) || !policy->IsForBackend(backend)) continue;
+    if (policy->between_candidates != between_candidates) continue;
     if (!policy->any_source) return *std::move(policy);
     general = *std::move(policy);
   }

@@ -49,6 +49,7 @@ struct Policy {
   bool any_source = false;  // a general policy: for sources that have none of their own
   std::vector<Hash256> sources;
   std::vector<std::string> backends;
+  bool between_candidates = false;                 // the reference is another candidate, not an oracle
   std::string factor_reason;                       // why the factors of the bases are what they are
   std::map<std::string, Rule, std::less<>> rules;  // by role; one for each of NumericRoles()
   double margin_e = 0;            // TOL-04: bound on a candidate logit's distance from the oracle's
@@ -66,8 +67,9 @@ struct Policy {
 // each file. They say what a name and version mean, wherever the program runs.
 [[nodiscard]] std::span<const std::string_view> ShippedPolicies();
 // The shipped policy for this source and backend: one that names the source before a general one; null if
-// there is none.
-[[nodiscard]] std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend);
+// there is none. `between_candidates`: for a candidate against another one.
+[[nodiscard]] std::optional<Policy> ShippedPolicyFor(const Hash256& source, std::string_view backend,
+                                                     bool between_candidates = false);
 // Of a shipped policy with this name and version; nothing if none has both.
 [[nodiscard]] std::optional<Hash256> ShippedPolicyHash(std::string_view name, uint64_t version);
 

@@ -79,7 +79,7 @@ TEST(PolicyTest, TheProgramCarriesThePoliciesByteForByte_TOL_03) {
     EXPECT_EQ(text, ReadPolicy(policy->name + ".json")) << policy->name;
     EXPECT_EQ(ShippedPolicyHash(policy->name, policy->version), policy->file_sha256);
     EXPECT_FALSE(ShippedPolicyHash(policy->name, policy->version + 1).has_value());
-    n_general += policy->any_source ? 1u : 0u;
+    n_general += policy->any_source && !policy->between_candidates ? 1u : 0u;
     for (const Hash256& source : policy->sources) {
       // The one that names the source is taken before the general one.
       const auto chosen = ShippedPolicyFor(source, "native-scalar");
@@ -87,10 +87,26 @@ TEST(PolicyTest, TheProgramCarriesThePoliciesByteForByte_TOL_03) {
       EXPECT_EQ(chosen->name, policy->name);
     }
   }
-  EXPECT_EQ(ShippedPolicies().size(), 4u);
+  EXPECT_EQ(ShippedPolicies().size(), 5u);
   EXPECT_EQ(n_general, 1u);
   EXPECT_EQ(ShippedPolicyFor(Sha256Of(AsBytes("a stranger's")), "native-scalar")->name, "exact-v1-f32");
   EXPECT_FALSE(ShippedPolicyFor(Sha256Of(AsBytes("a stranger's")), "no-such-backend").has_value());
+}
+
+TEST(PolicyTest, BetweenCandidatesEveryBitCounts_OPS_05) {
+  const Hash256 any = Sha256Of(AsBytes("any source"));
+  for (const char* backend : {"native-scalar", "wasm-scalar@chromium", "wasm-scalar@firefox",
+                              "wasm-scalar@webkitgtk", "wasm-scalar@node"}) {
+    const auto policy = ShippedPolicyFor(any, backend, /*between_candidates=*/true);
+    ASSERT_TRUE(policy.has_value()) << backend;
+    EXPECT_EQ(policy->name, "bit-equal.exact-v1");
+    for (std::string_view role : NumericRoles()) EXPECT_EQ(policy->ForRole(role).kind, RuleKind::kExact);
+    EXPECT_EQ(policy->margin_e, 0);
+    EXPECT_EQ(policy->unstable_cap_ppm, 0u);
+    EXPECT_FALSE(ShippedPolicyFor(any, backend)->between_candidates) << "an oracle's limits";
+  }
+  ExpectRefused(Replace(SmallPolicy(), "[\"native-scalar\"]", "[\"native-scalar\"],\"reference\":\"oracle\""),
+                ErrorCode::kPolSchema, "$.applies_to.reference");
 }
 
 TEST(PolicyTest, SaysWhatItIsFor_TOL_04) {

@@ -24,7 +24,9 @@ constexpr std::string_view kGenerationFile = "generation_config.json";
 constexpr std::string_view kTokenizerFile = "tokenizer.json";
 constexpr std::string_view kTokenizerConfigFile = "tokenizer_config.json";
 constexpr std::string_view kTemplateFile = "chat_template.jinja";
-constexpr std::string_view kTemplateJsonFile = "chat_template.json";
+// Templates of processors, which the pinned source's tokenizer does not read.
+constexpr std::array<std::string_view, 3> kProcessorFiles = {"chat_template.json", "processor_config.json",
+                                                             "preprocessor_config.json"};
 
 // Files that go into the artifact byte for byte, in the order of the data region.
 struct TextFile {
@@ -50,10 +52,10 @@ Result<json::Document> ParseJsonFile(SourceTree* tree, std::string_view path) {
   return document;
 }
 
-Error TemplateError(const json::Value& at, std::string message) {
+Error TemplateError(const json::Value& at, std::string_view file, std::string message) {
   return MakeError(ErrorCode::kTplAmbiguous, std::move(message))
       .At(at.byte_offset())
-      .In(kTokenizerConfigFile)
+      .In(file)
       .Field("chat_template");
 }
 
@@ -78,12 +80,13 @@ Status CollectTemplates(const json::Value& root, std::string_view file, std::vec
         {std::string(kDefaultName), std::string(file), ref(*value), std::string(value->string())});
     return {};
   }
-  if (!value->is_array()) return Fail(TemplateError(*value, "chat_template is neither text nor a list"));
+  if (!value->is_array())
+    return Fail(TemplateError(*value, file, "chat_template is neither text nor a list"));
   for (const json::Value item : value->children()) {
     const std::optional<json::Value> name = item.is_object() ? item.Find("name") : std::nullopt;
     const std::optional<json::Value> text = item.is_object() ? item.Find("template") : std::nullopt;
     if (!name || !name->is_string() || !text || !text->is_string()) {
-      return Fail(TemplateError(item, "a named template needs the texts name and template"));
+      return Fail(TemplateError(item, file, "a named template needs the texts name and template"));
     }
     found->push_back(
         {std::string(name->string()), std::string(file), ref(*text), std::string(text->string())});
@@ -272,7 +275,7 @@ class Converter {
       const size_t size = file.path.size() - kTemplateFolder.size() - std::string_view(".jinja").size();
       SLM_TRY(add_file(file.path, file.path.substr(kTemplateFolder.size(), size)));
     }
-    SLM_TRY(add_json(kTemplateJsonFile));
+    for (const std::string_view path : kProcessorFiles) SLM_TRY(add_json(path));
     return found;
   }
 
@@ -298,8 +301,9 @@ class Converter {
                       .In(one.file)
                       .Field("chat_template"));
     }
-    // chat_template.json alone belongs to processors; the pinned source's tokenizer does not read it.
-    return found.empty() || found.front().file == kTemplateJsonFile ? nullptr : &found.front();
+    const bool is_for_processors = !found.empty() && std::find(kProcessorFiles.begin(), kProcessorFiles.end(),
+                                                               found.front().file) != kProcessorFiles.end();
+    return found.empty() || is_for_processors ? nullptr : &found.front();
   }
 
   Status AddTemplate() {

@@ -435,11 +435,15 @@ TEST_F(ChoiceTest, Lvl03Templates) {
   tiny.extra_files["tokenizer_config.json"] =
       R"({"chat_template":[{"name":"default","template":"LIST{{ messages }}"},{"name":"tool_use","template":"TOOLS"}]})";
   tiny.extra_files["additional_chat_templates/rag.jinja"] = "RAG";
+  tiny.extra_files["processor_config.json"] = R"({"chat_template":"PROCESSOR"})";
+  tiny.extra_files["preprocessor_config.json"] = R"({"chat_template":"PREPROCESSOR"})";
   for (const auto& [ref, text] :
        {std::pair{"chat_template.jinja", "JINJA{{ messages }}"},
         std::pair{"chat_template.json#$.chat_template", "JSON{{ messages }}"},
         std::pair{"tokenizer_config.json#$.chat_template[0].template", "LIST{{ messages }}"},
         std::pair{"tokenizer_config.json#$.chat_template[1].template", "TOOLS"},
+        std::pair{"processor_config.json#$.chat_template", "PROCESSOR"},
+        std::pair{"preprocessor_config.json#$.chat_template", "PREPROCESSOR"},
         std::pair{"additional_chat_templates/rag.jinja", "RAG"}}) {
     const auto result = Run(tiny, "TPL-AMBIGUOUS", "chat_template", ref);
     ASSERT_TRUE(result.has_value()) << result.error().ToString();

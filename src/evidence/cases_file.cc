@@ -12,7 +12,6 @@ constexpr uint64_t kMaxLineBytes = uint64_t{4} << 20;
 constexpr uint64_t kMaxCases = 65536;
 constexpr uint64_t kMaxIds = uint64_t{1} << 20;
 constexpr uint64_t kMaxMessages = 4096;
-constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
 
 std::unexpected<Error> Bad(const json::Value& at, std::string message, std::string_view field) {
   return Fail(MakeError(ErrorCode::kCaseSchema, std::move(message)).At(at.byte_offset()).Field(field));
@@ -161,6 +160,14 @@ std::string CompactJson(const json::Value& value) {
     default:
       return std::string(value.source_text());
   }
+}
+
+std::string MessageJson(std::string_view role, std::string_view content) {
+  std::string message = "{\"role\":";
+  json::AppendQuoted(&message, role);
+  message += ",\"content\":";
+  json::AppendQuoted(&message, content);
+  return message + "}";
 }
 
 Result<CaseSpec> ParseCaseInput(const json::Value& record, std::string_view default_id,

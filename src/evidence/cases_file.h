@@ -15,6 +15,9 @@
 
 namespace slm::evidence {
 
+// Of a case, a record of a batch, or a command.
+inline constexpr uint64_t kMaxNewTokens = uint64_t{1} << 20;
+
 struct CaseSpec {
   std::string id;
   golden::InputKind kind = golden::InputKind::kUtf8;
@@ -37,6 +40,8 @@ struct CaseSpec {
 
 // JSON text without blanks, members in their order: the form of messages in golden containers.
 [[nodiscard]] std::string CompactJson(const json::Value& value);
+// {"role":...,"content":...} in the same form. REQUIRES: well-formed UTF-8.
+[[nodiscard]] std::string MessageJson(std::string_view role, std::string_view content);
 
 }  // namespace slm::evidence
 

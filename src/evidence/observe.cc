@@ -31,7 +31,7 @@ std::vector<std::pair<uint32_t, uint32_t>> Narrow(const std::vector<std::pair<ui
 // Neighbours of one owner become one interval, as the oracle writes them.
 std::vector<golden::OwnedInterval> OwnersOf(const chat::Rendered& rendered) {
   std::vector<golden::OwnedInterval> out;
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     if (span.begin == span.end) continue;
     if (!out.empty() && out.back().owner == span.owner) {
       out.back().end = span.end;
@@ -277,6 +277,7 @@ class Observer {
     generate.stop_at_eos = spec.stop_at_eos;
     generate.prompt_logits = LogitRows::kAll;
     generate.prompt_taps = taps.names.empty() ? nullptr : &taps;
+    generate.prefill_chunk = options_.prefill_chunk;
     std::vector<double> gaps;
     generate.on_logits = [&gaps](uint64_t, std::span<const float> logits, uint32_t) {
       gaps.push_back(Gap(logits));

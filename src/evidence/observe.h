@@ -28,6 +28,7 @@ struct ObserveOptions {
   bool all_taps = true;
   std::vector<std::string> taps;  // names; only without `like` and all_taps
   uint64_t top_k = 64;            // without `like`
+  uint64_t prefill_chunk = 0;     // positions fed at a time; 0: all. The container is the same.
   Hash256 cases_sha256{};
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // cases; may be empty
 };

@@ -105,10 +105,11 @@ class Writer {
     SLM_TRY(CheckCandidateOfArtifact(root_, *candidate_));
     SLM_TRY(CheckCandidateOfBackend(backend_node_, cases_blob_, *candidate_));
     SLM_TRY(CheckCasesOfContainer(cases_, *candidate_));
-    SLM_ASSIGN(observation_, Put(MakeNode("observation", "slm.observation.v1",
-                                          {{"blob", parts_.observation_blob},
-                                           {"artifact_blob", artifact_blob_},
-                                           {"envelope_sha256", candidate_->envelope_sha256()}},
+    cbor::Map metadata{{"blob", parts_.observation_blob},
+                       {"artifact_blob", artifact_blob_},
+                       {"envelope_sha256", candidate_->envelope_sha256()}};
+    if (parts_.engine) metadata.Set("engine", *parts_.engine);
+    SLM_ASSIGN(observation_, Put(MakeNode("observation", "slm.observation.v1", std::move(metadata),
                                           {{"artifact", parts_.artifact_node},
                                            {"runtime-build", build_},
                                            {"backend-profile", backend_},
@@ -204,24 +205,34 @@ Status CheckPolicyName(const compare::Policy& policy) {
                   .Field("blob"));
 }
 
-Node RuntimeBuildNode(const RuntimeBuild& build) {
-  return MakeNode("runtime-build", "slm.runtime-build.v1",
-                  {{"executable_sha256", build.executable_sha256},
-                   {"version", build.version},
-                   {"compiler", build.compiler},
-                   {"compiler_sha256", build.compiler_sha256},
-                   {"linker", build.linker},
-                   {"linker_sha256", build.linker_sha256},
-                   {"flags", build.flags},
-                   {"source_tree_sha256", build.source_tree_sha256}});
-}
-
-Node BackendNode(const Backend& backend) {
-  return MakeNode("backend-profile", "slm.backend-profile.v1",
-                  {{"name", backend.name},
-                   {"profile", backend.profile},
-                   {"kernel", backend.kernel},
-                   {"threads", backend.threads}});
+Result<PromotionParts> PartsOfPromotion(const ObjectSource& source, const Hash256& promotion) {
+  SLM_ASSIGN(const Node node, ReadNode(source, promotion));
+  if (node.type != "promotion")
+    return Fail(MakeError(ErrorCode::kNodeType, "a " + node.type + ", no promotion").Field("type"));
+  const auto child = [&node](std::string_view role) -> Result<Hash256> {
+    if (const Hash256* id = node.Child(role)) return *id;
+    return Fail(MakeError(ErrorCode::kGraphMissingChild, "the promotion lacks a child").Field(role));
+  };
+  const auto blob_below = [&](std::string_view role) -> Result<Hash256> {
+    SLM_ASSIGN(const Hash256 id, child(role));
+    SLM_ASSIGN(const Node below, ReadNode(source, id));
+    return HashOf(below, "blob");
+  };
+  PromotionParts parts;
+  SLM_ASSIGN(parts.acquisition, child("acquisition"));
+  SLM_ASSIGN(parts.license_decision, child("license-decision"));
+  SLM_ASSIGN(parts.artifact_node, child("artifact"));
+  parts.conflicts = node.Children("conflict");
+  parts.decisions = node.Children("decision");
+  SLM_ASSIGN(const Hash256 policy, blob_below("tolerance-policy"));
+  SLM_ASSIGN(parts.policy_json, ReadBlob(source, policy));
+  SLM_ASSIGN(const Hash256 cases, blob_below("case-suite"));
+  SLM_ASSIGN(parts.cases, ReadBlob(source, cases));
+  for (const Hash256& run : node.Children("oracle-run")) {
+    SLM_ASSIGN(const Node below, ReadNode(source, run));
+    parts.evidence_blobs.push_back(HashOf(below, "blob"));
+  }
+  return parts;
 }
 
 Result<Promotion> WritePromotion(const ObjectSource& source, const ObjectSink& sink,

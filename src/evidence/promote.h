@@ -11,24 +11,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "codec/cbor.h"
 #include "compare/compare.h"
+#include "evidence/build_nodes.h"
 #include "evidence/objects.h"
 
 namespace slm::evidence {
-
-// BKD-03: what made the observations.
-struct RuntimeBuild {
-  Hash256 executable_sha256{};
-  std::string version;
-  std::string compiler, linker, flags;
-  Hash256 compiler_sha256{}, linker_sha256{}, source_tree_sha256{};
-};
-struct Backend {
-  std::string name = "native-scalar";
-  std::string profile = "exact-v1";
-  std::string kernel = "native-scalar";  // as the session names it
-  uint64_t threads = 1;
-};
 
 struct PromotionParts {
   Hash256 acquisition{};           // node
@@ -42,7 +30,13 @@ struct PromotionParts {
   Hash256 observation_blob{};           // golden container of the candidate
   RuntimeBuild build;
   Backend backend;
+  std::optional<cbor::Map> engine;  // of a browser: what it said of itself (browser_run.h)
 };
+
+// What another promotion of the same artifact, suite, evidence and policy starts from: everything but
+// observation, build, backend and engine, which are left empty. Errors: NODE-TYPE for what is no promotion,
+// GRAPH-MISSING-CHILD, NOT-FOUND, FSCK-HASH.
+[[nodiscard]] Result<PromotionParts> PartsOfPromotion(const ObjectSource& source, const Hash256& promotion);
 
 struct Promotion {
   Hash256 receipt{};
@@ -60,10 +54,6 @@ struct Promotion {
 // A policy under the name and version of one that ships with this program is that one (TOL-03).
 // Error: GRAPH-POLICY, field "blob".
 [[nodiscard]] Status CheckPolicyName(const compare::Policy& policy);
-
-// Nodes that a run or an observation needs on its own.
-[[nodiscard]] Node RuntimeBuildNode(const RuntimeBuild& build);
-[[nodiscard]] Node BackendNode(const Backend& backend);
 
 }  // namespace slm::evidence
 

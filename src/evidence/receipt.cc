@@ -67,7 +67,7 @@ Result<compare::Subject> SubjectOf(const Artifact& artifact, const std::vector<C
 
 Status CheckArtifactNodes(const Artifact& artifact, const Node& artifact_node, const Node& config_node,
                           const Node& ledger_node) {
-  const auto differs = [](std::string_view key) {
+  const auto differs = [](std::string_view key) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kGraphSchema, "the artifact says something else than its node").Field(key));
   };

@@ -59,7 +59,7 @@ constexpr Key kAcquisitionKeys[] = {
     {"name", Kind::kText},    {"revision", Kind::kText},       {"transport", Kind::kText},
     {"binding", Kind::kText}, {"profile", Kind::kHash},        {"profile_name", Kind::kText},
     {"spdx", Kind::kText},    {"redistribution", Kind::kText}, {"weights", Kind::kArray},
-    {"flags", Kind::kArray},  {"choices", Kind::kArray}};
+    {"flags", Kind::kArray},  {"choices", Kind::kArray},       {"ignored_metadata", Kind::kArray}};
 constexpr Role kAcquisitionRoles[] = {{"source-tree", "source-tree"},
                                       {"license", "license-decision"},
                                       {"conflict", "conflict", 0, kMany},
@@ -101,8 +101,10 @@ constexpr Key kPolicyKeys[] = {{"blob", Kind::kHash}, {"name", Kind::kText}, {"v
 constexpr Key kSuiteKeys[] = {{"blob", Kind::kHash}, {"n_cases", Kind::kUint}};
 constexpr Key kOracleKeys[] = {
     {"blob", Kind::kHash}, {"mode", Kind::kText}, {"envelope_sha256", Kind::kHash}};
-constexpr Key kObservationKeys[] = {
-    {"blob", Kind::kHash}, {"artifact_blob", Kind::kHash}, {"envelope_sha256", Kind::kHash}};
+constexpr Key kObservationKeys[] = {{"blob", Kind::kHash},
+                                    {"artifact_blob", Kind::kHash},
+                                    {"envelope_sha256", Kind::kHash},
+                                    {"engine", Kind::kMap, false}};
 constexpr Role kObservationRoles[] = {{"artifact", "artifact"},
                                       {"runtime-build", "runtime-build"},
                                       {"backend-profile", "backend-profile"},

@@ -401,6 +401,7 @@ class Verifier {
     if (backend == nullptr) return Fail(ErrorCode::kGraphMissingChild, "the backend profile is absent");
     if (TextOf(promotion, "backend") != TextOf(*backend, "name"))
       return Fail(MakeError(ErrorCode::kGraphSchema, "the receipt names another backend").Field("backend"));
+    SLM_TRY(CheckEngineOfBackend(*observation, *backend));
     SLM_TRY(CheckCandidateOfBackend(*backend, HashOf(*suite, "blob"), *candidate));
     SLM_TRY(CheckCasesOfContainer(cases_, *candidate));
     candidate_ = candidate;
@@ -429,6 +430,19 @@ class Verifier {
     }
     SLM_ASSIGN(out_.comparison, compare::Compare(evidence.sorted, *candidate, policy));
     return {};
+  }
+
+  // A browser's observation names the engine that its backend is called after (BKD-02).
+  static Status CheckEngineOfBackend(const Node& observation, const Node& backend) {
+    const cbor::Value* engine = observation.metadata.Find("engine");
+    if (engine == nullptr) return {};
+    const cbor::Value* name = engine->AsMap() == nullptr ? nullptr : engine->AsMap()->Find("name");
+    const bool named = name != nullptr && name->AsTextString() != nullptr;
+    if (named && TextOf(backend, "name") == TextOf(backend, "kernel") + "@" + *name->AsTextString())
+      return {};
+    return Fail(
+        MakeError(ErrorCode::kGraphSchema, "the observation's engine is not that of the backend's name")
+            .Field("engine"));
   }
 
   Result<compare::Policy> ReadPolicy(const Node& node) const {
@@ -676,7 +690,7 @@ Result<Verification> Verify(const ObjectSource& source, const Hash256& receipt, 
   if (!bytes.has_value()) return Fail(std::move(bytes).error());
   SLM_ASSIGN(const Node root, DecodeNode(*bytes));
   if (root.type != "promotion") {
-    return Fail(MakeError(ErrorCode::kNodeType, "node " + ToHex(receipt) + " is a " + root.type +
+    return Fail(MakeError(ErrorCode::kNodeType, "node " + ToHex(receipt) + " is of type " + root.type +
                                                     ", no promotion; give a receipt's id")
                     .Field("type"));
   }

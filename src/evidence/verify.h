@@ -92,7 +92,9 @@ using SourceJudge = std::function<std::optional<SourceFault>(const Hash256& acqu
 void ClaimRerunBuild(const RuntimeBuild& running, Verification* verification);
 
 [[nodiscard]] std::string VerificationToText(const Verification& verification);
-[[nodiscard]] std::string VerificationToJson(const Verification& verification);
+// At most `max_problems` of them stand in it; "n_problems" counts all.
+[[nodiscard]] std::string VerificationToJson(const Verification& verification,
+                                             uint64_t max_problems = UINT64_MAX);
 
 }  // namespace slm::evidence
 

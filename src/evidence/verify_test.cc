@@ -141,7 +141,8 @@ Acquired Acquire(const std::map<std::string, std::string>& files, const ObjectSi
                              {"redistribution", "allowed"},
                              {"weights", cbor::Array{"model.safetensors"}},
                              {"flags", cbor::Array{}},
-                             {"choices", cbor::Array{}}},
+                             {"choices", cbor::Array{}},
+                             {"ignored_metadata", cbor::Array{}}},
                    {}};
   acquisition.edges = {{"source-tree", *sink.put_node(tree)}, {"license", acquired.license}};
   acquired.id = *sink.put_node(acquisition);

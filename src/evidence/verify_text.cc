@@ -1,5 +1,6 @@
 // What `slm verify` prints: one line for each claim, "not claimed" included.
 #include <algorithm>
+#include <span>
 
 #include "base/escape.h"
 #include "codec/json.h"
@@ -66,7 +67,7 @@ std::string VerificationToText(const Verification& verification) {
   return out;
 }
 
-std::string VerificationToJson(const Verification& verification) {
+std::string VerificationToJson(const Verification& verification, uint64_t max_problems) {
   json::Writer out(true);
   out.BeginObject();
   out.Key("receipt").String(ToHex(verification.receipt));
@@ -85,8 +86,10 @@ std::string VerificationToJson(const Verification& verification) {
     out.EndObject();
   }
   out.EndArray();
+  out.Key("n_problems").Uint(verification.problems.size());
   out.Key("problems").BeginArray();
-  for (const Problem& problem : verification.problems) {
+  for (const Problem& problem : std::span(verification.problems)
+                                    .first(std::min<uint64_t>(max_problems, verification.problems.size()))) {
     out.BeginObject();
     out.Key("code").String(problem.code);
     out.Key("node").String(problem.node);

@@ -29,7 +29,8 @@ Status CheckZero(ByteSpan bytes, uint64_t begin, uint64_t end) {
 }
 
 Status CheckHeader(ByteSpan bytes) {
-  if (bytes.size() > kMaxFileBytes) return Fail(ErrorCode::kGldShape, "the file is larger than 2^40 bytes");
+  const uint64_t n_bytes = bytes.size();
+  if (n_bytes > kMaxFileBytes) return Fail(ErrorCode::kGldShape, "the file is larger than 2^40 bytes");
   if (bytes.size() < kHeaderBytes + kFooterBytes ||
       !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
     return FailAt(ErrorCode::kGldMagic, "this is no golden container", 0);

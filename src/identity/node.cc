@@ -231,6 +231,17 @@ void CollectBlobs(std::string_view type, const cbor::Map& map, std::vector<Hash2
 
 }  // namespace
 
+std::optional<std::string> FirstDifferentKey(const Node& derived, const Node& recorded) {
+  for (const auto& [key, value] : derived.metadata) {
+    const cbor::Value* held = recorded.metadata.Find(key);
+    if (held == nullptr || *held != value) return std::string(key);
+  }
+  for (const auto& [key, value] : recorded.metadata) {
+    if (derived.metadata.Find(key) == nullptr) return std::string(key);
+  }
+  return std::nullopt;
+}
+
 std::vector<Hash256> BlobsOf(const Node& node) {
   std::vector<Hash256> out;
   CollectBlobs(node.type, node.metadata, &out);

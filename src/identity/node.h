@@ -7,6 +7,7 @@
 #ifndef SLM_IDENTITY_NODE_H_
 #define SLM_IDENTITY_NODE_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,10 @@ struct Node {
 [[nodiscard]] Result<Node> DecodeNode(ByteSpan preimage);
 
 [[nodiscard]] Hash256 NodeId(const Node& node);
+
+// The first key, in the order of the metadata, under which the two hold something else or which one of them
+// lacks; nothing where the metadata agree. For messages about a node that was derived again.
+[[nodiscard]] std::optional<std::string> FirstDifferentKey(const Node& derived, const Node& recorded);
 
 // Whether a 32-byte string under `key`, at the top of the metadata of a node of this type, is the id of a
 // blob (docs/spec/identity.md).

@@ -169,16 +169,11 @@ Node DecisionNode(const Decision& decision, std::vector<Edge> extra_edges) {
 
 Status CheckDecisionNode(const Node& node, ByteSpan statement) {
   SLM_ASSIGN(const Decision decision, ParseDecision(statement, "the statement of a decision"));
-  const auto differs = [](std::string_view key) {
+  const auto differs = [](std::string_view key) -> std::unexpected<Error> {
     return Fail(
         MakeError(ErrorCode::kDecisionBad, "the decision says something else than its statement").Field(key));
   };
-  const Node expected = DecisionNode(decision);
-  for (const auto& [key, value] : expected.metadata) {
-    const cbor::Value* held = node.metadata.Find(key);
-    if (held == nullptr || *held != value) return differs(key);
-  }
-  if (node.metadata.size() != expected.metadata.size()) return differs("schema");
+  if (const auto key = FirstDifferentKey(DecisionNode(decision), node)) return differs(*key);
   for (const Edge& edge : node.edges) {
     if (!decision.AppliesTo(edge.child)) return differs(edge.role);
   }

@@ -125,9 +125,10 @@ Result<float> ReadFloat(cbor::Reader* reader, std::string_view name) {
 template <size_t kCount>
 Result<size_t> IndexOf(const std::array<std::string_view, kCount>& names, std::string_view field,
                        std::string_view value) {
-  const auto* found = std::find(names.begin(), names.end(), value);
-  if (found == names.end()) return Fail(ValueError(field, "unknown value " + std::string(value)));
-  return static_cast<size_t>(found - names.begin());
+  const std::string_view* const end = names.data() + kCount;
+  const auto* found = std::find(names.data(), end, value);
+  if (found == end) return Fail(ValueError(field, "unknown value " + std::string(value)));
+  return static_cast<size_t>(found - names.data());
 }
 
 void WriteRope(const RopeConfig& rope, cbor::Map* map) {

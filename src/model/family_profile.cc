@@ -39,13 +39,15 @@ Result<std::vector<std::string>> TextsOf(const json::Value& object, std::string_
 }
 
 Result<KeyRule> RuleOf(const json::Value& row) {
-  if (!row.is_object()) return Fail(FieldError(ErrorCode::kSchemaType, row, "family profile: not an object"));
+  if (!row.is_object())
+    return Fail(FieldError(ErrorCode::kSchemaType, row, "keys of a profile: not an object"));
   KeyRule rule;
   std::string class_name;
   for (const json::Value member : row.children()) {
     const std::string_view name = member.key();
     if (name == "values") {
-      if (!member.is_array()) return Fail(FieldError(ErrorCode::kSchemaType, member, "values is not a list"));
+      if (!member.is_array())
+        return Fail(FieldError(ErrorCode::kSchemaType, member, "keys of a profile: values is not a list"));
       rule.values.emplace();
       for (const json::Value item : member.children()) rule.values->emplace_back(item.source_text());
       continue;
@@ -57,10 +59,10 @@ Result<KeyRule> RuleOf(const json::Value& row) {
                           : name == "source" ? &rule.source
                                              : nullptr;
     if (target == nullptr) {
-      return Fail(FieldError(ErrorCode::kSchemaUnknownKey, member, "family profile: unknown key"));
+      return Fail(FieldError(ErrorCode::kSchemaUnknownKey, member, "keys of a profile: unknown key"));
     }
     if (!member.is_string()) {
-      return Fail(FieldError(ErrorCode::kSchemaType, member, "family profile: not a text"));
+      return Fail(FieldError(ErrorCode::kSchemaType, member, "keys of a profile: not a text"));
     }
     *target = member.string();
   }
@@ -74,35 +76,64 @@ Result<KeyRule> RuleOf(const json::Value& row) {
   } else if (class_name == "unsupported") {
     rule.key_class = KeyRule::Class::kUnsupported;
   } else {
-    return Fail(FieldError(ErrorCode::kSchemaValue, row, "family profile: unknown class " + class_name));
+    return Fail(FieldError(ErrorCode::kSchemaValue, row, "keys of a profile: unknown class " + class_name));
   }
   const bool needs_values = rule.key_class == KeyRule::Class::kUnsupported;
   if (rule.key.empty() || consumed == rule.field.empty() || consumed != rule.reason.empty() ||
       (needs_values && !rule.values)) {
     return Fail(FieldError(ErrorCode::kSchemaValue, row,
-                           "family profile: a consumed key names its field, any other its reason, "
+                           "keys of a profile: a consumed key names its field, any other its reason, "
                            "an unsupported one its neutral values"));
   }
   return rule;
 }
 
-Status RulesOf(const json::Value& root, std::string_view name,
-               std::map<std::string, KeyRule, std::less<>>* rules) {
+Result<KeyRules> RulesOf(const json::Value& root, std::string_view name) {
   const std::optional<json::Value> rows = root.Find(name);
-  if (!rows || !rows->is_array()) {
+  if (!rows) {
     return Fail(FieldError(ErrorCode::kSchemaType, root, "family profile: no list " + std::string(name)));
   }
-  for (const json::Value row : rows->children()) {
-    SLM_ASSIGN(KeyRule rule, RuleOf(row));
-    const std::string key = rule.key;
-    if (!rules->emplace(key, std::move(rule)).second) {
-      return Fail(FieldError(ErrorCode::kSchemaValue, row, "family profile: key listed twice: " + key));
-    }
-  }
-  return {};
+  return ParseKeyRules(*rows);
 }
 
 }  // namespace
+
+Result<KeyRules> ParseKeyRules(const json::Value& rows) {
+  if (!rows.is_array())
+    return Fail(FieldError(ErrorCode::kSchemaType, rows, "keys of a profile: not a list"));
+  KeyRules rules;
+  for (const json::Value row : rows.children()) {
+    SLM_ASSIGN(KeyRule rule, RuleOf(row));
+    const std::string key = rule.key;
+    if (!rules.emplace(key, std::move(rule)).second) {
+      return Fail(FieldError(ErrorCode::kSchemaValue, row, "keys of a profile: listed twice: " + key));
+    }
+  }
+  return rules;
+}
+
+bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    if (text == value.source_text()) return true;
+    const bool empty_container = (text == "{}" && value.is_object()) || (text == "[]" && value.is_array());
+    if (empty_container && value.size() == 0) return true;
+  }
+  return false;
+}
+
+bool LooksBehavioural(std::string_view key, const std::vector<std::string>& words) {
+  const auto is_edge = [key](size_t at) {
+    return at == key.size() || std::string_view("_.-").find(key[at]) != std::string_view::npos;
+  };
+  for (std::string_view word : words) {
+    const bool whole = word.ends_with('$');
+    if (whole) word.remove_suffix(1);
+    for (size_t at = key.find(word); at != std::string_view::npos; at = key.find(word, at + 1)) {
+      if ((at == 0 || is_edge(at - 1)) && (!whole || is_edge(at + word.size()))) return true;
+    }
+  }
+  return false;
+}
 
 Result<FamilyProfile> FamilyProfile::Parse(std::string json_text) {
   FamilyProfile profile;
@@ -127,8 +158,8 @@ Result<FamilyProfile> FamilyProfile::Parse(std::string json_text) {
   SLM_ASSIGN(profile.architectures_, TextsOf(root, "architectures"));
   SLM_ASSIGN(profile.model_types_, TextsOf(root, "model_types"));
   SLM_ASSIGN(profile.behaviour_words_, TextsOf(root, "behaviour_words"));
-  SLM_TRY(RulesOf(root, "config", &profile.config_));
-  SLM_TRY(RulesOf(root, "generation_config", &profile.generation_));
+  SLM_ASSIGN(profile.config_, RulesOf(root, "config"));
+  SLM_ASSIGN(profile.generation_, RulesOf(root, "generation_config"));
   return profile;
 }
 
@@ -152,13 +183,7 @@ const KeyRule* FamilyProfile::GenerationKey(std::string_view key) const {
 }
 
 bool FamilyProfile::LooksBehavioural(std::string_view key) const {
-  // A word counts where a part of the name begins with it; parts end at '_', '.' and '-'.
-  for (const std::string& word : behaviour_words_) {
-    for (size_t at = key.find(word); at != std::string_view::npos; at = key.find(word, at + 1)) {
-      if (at == 0 || std::string_view("_.-").find(key[at - 1]) != std::string_view::npos) return true;
-    }
-  }
-  return false;
+  return slm::LooksBehavioural(key, behaviour_words_);
 }
 
 }  // namespace slm

@@ -34,6 +34,18 @@ struct KeyRule {
   std::optional<std::vector<std::string>> values;  // JSON texts; nothing: any value
 };
 
+using KeyRules = std::map<std::string, KeyRule, std::less<>>;
+
+// A profile's list of keys. Errors: SCHEMA-* with the field.
+[[nodiscard]] Result<KeyRules> ParseKeyRules(const json::Value& rows);
+
+// Whether `value` is one of the JSON texts of a rule.
+[[nodiscard]] bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts);
+
+// Whether a part of the name begins with one of `words`, or is one where the word ends with '$'; parts end at
+// '_', '.' and '-'. Such a name says that the key changes behaviour.
+[[nodiscard]] bool LooksBehavioural(std::string_view key, const std::vector<std::string>& words);
+
 class FamilyProfile {
  public:
   // Errors: the JSON codes, SCHEMA-* with the field.
@@ -53,10 +65,8 @@ class FamilyProfile {
   // Null for a key that the profile does not list.
   [[nodiscard]] const KeyRule* ConfigKey(std::string_view key) const;
   [[nodiscard]] const KeyRule* GenerationKey(std::string_view key) const;
-  [[nodiscard]] const std::map<std::string, KeyRule, std::less<>>& config_keys() const { return config_; }
-  [[nodiscard]] const std::map<std::string, KeyRule, std::less<>>& generation_keys() const {
-    return generation_;
-  }
+  [[nodiscard]] const KeyRules& config_keys() const { return config_; }
+  [[nodiscard]] const KeyRules& generation_keys() const { return generation_; }
   // True if the name of an unlisted key says that it changes what the model computes: such a key is
   // fatal (CFG-UNKNOWN-FIELD), no decision can wave it through.
   [[nodiscard]] bool LooksBehavioural(std::string_view key) const;
@@ -66,7 +76,7 @@ class FamilyProfile {
   uint64_t version_ = 0;
   Hash256 hash_{};
   std::vector<std::string> architectures_, model_types_, behaviour_words_;
-  std::map<std::string, KeyRule, std::less<>> config_, generation_;
+  KeyRules config_, generation_;
 };
 
 }  // namespace slm

@@ -29,6 +29,14 @@ TEST(FamilyProfileTest, LooksBehavioural) {
   EXPECT_TRUE(profile.LooksBehavioural("custom.scaling"));
   EXPECT_FALSE(profile.LooksBehavioural("uploader_comment"));
   EXPECT_FALSE(profile.LooksBehavioural("compact_disc"));  // "act" inside a word does not count
+  for (const char* key : {"n_head", "head.count", "heads_kv", "act_fn", "hidden_activation", "embed_dim",
+                          "quant-bits", "quantization_bits", "attn_softcap", "norm_eps", "tie_all"}) {
+    EXPECT_TRUE(profile.LooksBehavioural(key)) << key;
+  }
+  // Words that only begin as one of the model's does: a person's decision settles them (CFG-02).
+  for (const char* key :
+       {"software_version", "quantity", "header_text", "actual_author", "tier", "dimmed", "normandy"})
+    EXPECT_FALSE(profile.LooksBehavioural(key)) << key;
 }
 
 std::string Profile(const std::string& row) {

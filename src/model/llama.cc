@@ -24,16 +24,6 @@ bool Contains(const std::vector<std::string>& list, std::string_view item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// Whether `value` is one of the JSON texts of a profile row.
-bool IsNeutral(const json::Value& value, const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) {
-    if (text == value.source_text()) return true;
-    const bool empty_container = (text == "{}" && value.is_object()) || (text == "[]" && value.is_array());
-    if (empty_container && value.size() == 0) return true;
-  }
-  return false;
-}
-
 // A set of token ids: one id, a list, or none. `named` is false for null.
 struct TokenSet {
   bool named = false;
@@ -159,7 +149,7 @@ class Builder {
         }
         continue;
       }
-      if (rule->values && !IsNeutral(member, *rule->values)) {
+      if (rule->values && !IsOneOf(member, *rule->values)) {
         return Fail(ErrorAt(ErrorCode::kCfgValue, file, member,
                             "the value " + std::string(member.source_text().substr(0, 80)) +
                                 " is not supported (" + rule->reason + ")"));

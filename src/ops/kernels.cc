@@ -178,6 +178,8 @@ void WeightedSum(const WeightedSumArgs& args) {
 
 #ifdef SLM_KERNEL_VECTOR
 const KernelTable kTable = {"native-vector", Linear, Scores, WeightedSum};
+#elif defined(__wasm__)
+const KernelTable kTable = {"wasm-scalar", Linear, Scores, WeightedSum};
 #else
 const KernelTable kTable = {"native-scalar", Linear, Scores, WeightedSum};
 #endif

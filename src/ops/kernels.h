@@ -52,7 +52,7 @@ struct WeightedSumArgs {
 };
 
 struct KernelTable {
-  const char* name;  // "native-scalar", "native-vector"
+  const char* name;  // "native-scalar", "native-vector", "wasm-scalar"
   void (*linear)(const LinearArgs&);
   void (*scores)(const ScoresArgs&);
   void (*weighted_sum)(const WeightedSumArgs&);

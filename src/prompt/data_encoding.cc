@@ -30,7 +30,7 @@ Result<DataPrompt> EncodeAsData(const tokenizer::Tokenizer& tokenizer, const cha
   as_data.markers_as_text = true;
   SLM_ASSIGN(const tokenizer::Encoding whole, tokenizer.Encode(rendered.text, plain));
   prompt.reference_ids = whole.ids;
-  for (const chat::Span& span : rendered.spans) {
+  for (const chat::Span& span : rendered.Spans()) {
     const bool is_template = IsTemplateOwner(span.owner);
     if (!prompt.parts.empty() && is_template && prompt.parts.back().is_template) {
       prompt.parts.back().end = span.end;
@@ -85,7 +85,7 @@ TokenOwners OwnersOf(const tokenizer::Tokenizer& tokenizer, const chat::Rendered
       owner->token = *text;
     }
     if (owner->token.empty()) return;
-    for (const chat::Span& span : rendered.spans) {
+    for (const chat::Span& span : rendered.Spans()) {
       if (!IsTemplateOwner(span.owner)) continue;
       const std::string_view part = std::string_view(rendered.text).substr(span.begin, span.end - span.begin);
       for (size_t at = part.find(owner->token); at != std::string_view::npos;

@@ -150,7 +150,7 @@ class Checker {
   // What the template wrote, with a mark for each piece of content.
   static std::string Structure(const chat::Rendered& rendered) {
     std::string structure;
-    for (const chat::Span& span : rendered.spans) {
+    for (const chat::Span& span : rendered.Spans()) {
       if (IsTemplateOwner(span.owner)) {
         structure += rendered.text.substr(span.begin, span.end - span.begin);
       } else {
@@ -161,7 +161,7 @@ class Checker {
   }
   static std::string Content(const chat::Rendered& rendered) {
     std::string content;
-    for (const chat::Span& span : rendered.spans) {
+    for (const chat::Span& span : rendered.Spans()) {
       if (IsTemplateOwner(span.owner)) continue;
       content += rendered.text.substr(span.begin, span.end - span.begin) + '\n';
     }

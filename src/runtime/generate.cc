@@ -19,6 +19,8 @@ std::string_view StopReasonName(StopReason reason) {
       return "context";
     case StopReason::kCancelled:
       return "cancelled";
+    case StopReason::kError:
+      return "error";
   }
   return "unknown";
 }
@@ -37,9 +39,25 @@ Result<Generator> Generator::Create(Session& session, GenerateOptions options) {
 }
 
 Result<bool> Generator::Begin(std::span<const uint32_t> prompt) {
-  const LogitRows rows = options_.prompt_logits == LogitRows::kAll ? LogitRows::kAll : LogitRows::kLast;
-  SLM_TRY(session_->Prefill(prompt, rows, &logits_, options_.prompt_taps));
-  if (options_.prompt_logits != LogitRows::kNone) prompt_logits_ = logits_;
+  const uint64_t before = session_->n_positions();
+  const uint64_t chunk = options_.prefill_chunk == 0 ? prompt.size() : options_.prefill_chunk;
+  for (uint64_t done = 0;;) {
+    const uint64_t count = std::min<uint64_t>(chunk, prompt.size() - done);
+    const bool is_last = done + count == prompt.size();
+    Result<bool> fed = Feed(prompt.subspan(done, count), is_last);
+    if (!fed) SLM_TRY(session_->Truncate(before));
+    if (!fed || is_last) return fed;
+    done += count;
+  }
+}
+
+Result<bool> Generator::Feed(std::span<const uint32_t> part, bool is_last) {
+  const bool all = options_.prompt_logits == LogitRows::kAll;
+  const LogitRows rows = all ? LogitRows::kAll : is_last ? LogitRows::kLast : LogitRows::kNone;
+  SLM_TRY(session_->Prefill(part, rows, &logits_, options_.prompt_taps));
+  if (all || (is_last && options_.prompt_logits == LogitRows::kLast))
+    prompt_logits_.insert(prompt_logits_.end(), logits_.begin(), logits_.end());
+  if (!is_last) return false;
   // The penalty looks at the whole conversation that the session holds.
   context_.assign(session_->ids().begin(), session_->ids().end());
   return options_.max_new_tokens > 0 && !context_is_full();

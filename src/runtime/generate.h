@@ -20,8 +20,8 @@
 
 namespace slm {
 
-enum class StopReason : uint8_t { kEos, kStopId, kStopString, kLength, kContext, kCancelled };
-// "eos", "stop_id", "stop_string", "length", "context", "cancelled".
+enum class StopReason : uint8_t { kEos, kStopId, kStopString, kLength, kContext, kCancelled, kError };
+// "eos", "stop_id", "stop_string", "length", "context", "cancelled", "error".
 [[nodiscard]] std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {
@@ -31,6 +31,7 @@ struct GenerateOptions {
   SamplingOptions sampling = {};               // as it stands: greedy
   LogitRows prompt_logits = LogitRows::kNone;  // which to keep in the result
   const TapSet* prompt_taps = nullptr;         // observations of the prompt
+  uint64_t prefill_chunk = 0;  // ids that Begin feeds at a time; 0: all. No bit depends on it.
   // Called with the logits from which each token is chosen, before on_token.
   std::function<void(uint64_t token_index, std::span<const float> logits, uint32_t id)> on_logits = {};
   std::function<void(const SampleTrace& trace)> on_trace = {};  // of each token, after on_logits
@@ -48,9 +49,12 @@ class Generator {
   [[nodiscard]] static Result<Generator> Create(Session& session, GenerateOptions options);
 
   // Feeds the prompt. True if a token can follow: false at max_new_tokens 0 or a full context. Errors:
-  // those of Session::Prefill.
+  // those of Session::Prefill; the session is as it was before then.
   [[nodiscard]] Result<bool> Begin(std::span<const uint32_t> prompt);
-  // Chooses the next token. REQUIRES: Begin gave true, and no step before said stop. Errors: those of
+  // The same for callers that feed the prompt part by part, in order. True after the last part, under
+  // the same conditions. After an error the parts before are still in the session.
+  [[nodiscard]] Result<bool> Feed(std::span<const uint32_t> part, bool is_last);
+  // Chooses the next token. REQUIRES: the last part gave true, and no step before said stop. Errors: those of
   // Session::Prefill and Sampler::Next.
   [[nodiscard]] Result<Step> Next();
 

@@ -168,6 +168,7 @@ TEST(Generate, StopReasonNames) {
   EXPECT_EQ(StopReasonName(StopReason::kStopId), "stop_id");
   EXPECT_EQ(StopReasonName(StopReason::kStopString), "stop_string");
   EXPECT_EQ(StopReasonName(StopReason::kContext), "context");
+  EXPECT_EQ(StopReasonName(StopReason::kError), "error");
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ Result<std::unique_ptr<Session>> Session::Create(std::shared_ptr<const Model> mo
   }
   if (session->keys_ == nullptr || session->values_ == nullptr) {
     return Fail(ErrorCode::kMemory,
-                "no memory for a cache of " + std::to_string(max_positions) + " positions");
+                "no memory for a cache of " + std::to_string(max_positions) + " positions: " +
+                    (floats ? std::to_string(*floats * 2 * sizeof(float)) : "2^64 or more") + " bytes");
   }
   session->model_ = std::move(model);
   session->kernels_ = kernels;
@@ -241,12 +242,12 @@ void Session::RunLinear(const Step& step, const BoundStep& bound, uint64_t first
   if (n_rows == 0) return;
   kernels_->linear({.weights = bound.matrix.data,
                     .type = bound.matrix.type,
-                    .n_rows = bound.matrix.n_rows,
-                    .n_k = bound.matrix.n_cols,
+                    .n_rows = static_cast<size_t>(bound.matrix.n_rows),
+                    .n_k = static_cast<size_t>(bound.matrix.n_cols),
                     .bias = bound.bias.empty() ? nullptr : bound.bias.data(),
                     .x = Buffer(step.inputs[0]).data() + first_row * bound.matrix.n_cols,
                     .y = Buffer(step.output).data(),
-                    .n_tokens = n_rows});
+                    .n_tokens = static_cast<size_t>(n_rows)});
 }
 
 void Session::RunRotary(const Step& step, const Chunk& chunk) {
@@ -289,11 +290,11 @@ void Session::RunScores(const Step& step, const Chunk& chunk) {
   for (uint64_t h = 0; h < plan.n_heads; ++h) {
     const float* keys = keys_.get() + CacheOffset(*step.layer, h / per_kv_head, 0);
     for (uint64_t t = 0; t < chunk.n(); ++t) {
-      const uint64_t eligible = chunk.first + t + 1;
+      const auto eligible = static_cast<size_t>(chunk.first + t + 1);
       kernels_->scores({.query = query + (t * plan.n_heads + h) * plan.head_dim,
                         .keys = keys,
                         .n_positions = eligible,
-                        .head_dim = plan.head_dim,
+                        .head_dim = static_cast<size_t>(plan.head_dim),
                         .scale = plan.attention_scale,
                         .scores = scores});
       scores += eligible;
@@ -320,11 +321,11 @@ void Session::RunWeightedSum(const Step& step, const Chunk& chunk) {
   for (uint64_t h = 0; h < plan.n_heads; ++h) {
     const float* values = values_.get() + CacheOffset(*step.layer, h / per_kv_head, 0);
     for (uint64_t t = 0; t < chunk.n(); ++t) {
-      const uint64_t eligible = chunk.first + t + 1;
+      const auto eligible = static_cast<size_t>(chunk.first + t + 1);
       kernels_->weighted_sum({.probs = probs,
                               .values = values,
                               .n_positions = eligible,
-                              .head_dim = plan.head_dim,
+                              .head_dim = static_cast<size_t>(plan.head_dim),
                               .out = out + (t * plan.n_heads + h) * plan.head_dim});
       probs += eligible;
     }

@@ -81,15 +81,36 @@ class MappedArtifact : public Artifact {
     for (uint64_t chunk = (entry.offset - header_.data_offset) / kSlmChunkSize; chunk * kSlmChunkSize < end;
          ++chunk) {
       if (verified_[chunk].load(std::memory_order_relaxed)) continue;
-      Status status = VerifyChunk(chunk);
+      Status status = CheckChunk(chunk, nullptr);
       if (!status) return Fail(std::move(status).error().Field(entry.name));
     }
     return {};
   }
 
+  [[nodiscard]] uint64_t n_chunks() const override { return verified_.size(); }
+
+  [[nodiscard]] Status CheckChunk(uint64_t chunk, const Hash256* sha256) const override {
+    const ByteSpan data = file().subspan(header_.data_offset, header_.data_size);
+    const ByteSpan table = file().subspan(header_.table_offset, header_.table_size);
+    const uint64_t begin = chunk * kSlmChunkSize;
+    const uint64_t size = std::min<uint64_t>(kSlmChunkSize, data.size() - begin);
+    const Hash256 hash = sha256 != nullptr ? *sha256 : Sha256Of(data.subspan(begin, size));
+    if (std::equal(hash.begin(), hash.end(),
+                   table.begin() + static_cast<ptrdiff_t>(sizeof(Hash256) * chunk))) {
+      verified_[chunk].store(true, std::memory_order_relaxed);
+      return {};
+    }
+    return Fail(MakeError(ErrorCode::kSlmChunk, "chunk " + std::to_string(chunk) + ", bytes " +
+                                                    std::to_string(header_.data_offset + begin) + " to " +
+                                                    std::to_string(header_.data_offset + begin + size - 1) +
+                                                    ", differs from its hash")
+                    .At(header_.data_offset + begin)
+                    .Field("chunk " + std::to_string(chunk)));
+  }
+
   [[nodiscard]] Status VerifyAll() const override {
     for (uint64_t chunk = 0; chunk < verified_.size(); ++chunk) {
-      SLM_TRY(VerifyChunk(chunk));
+      SLM_TRY(CheckChunk(chunk, nullptr));
     }
     uint64_t previous_end = header_.data_offset;
     for (const BlobEntry& blob : manifest_.regions) {
@@ -117,26 +138,6 @@ class MappedArtifact : public Artifact {
         MakeError(ErrorCode::kSlmBlobHash, "the hash of a blob (" + blob.kind + ") differs from the manifest")
             .At(blob.offset)
             .Field(NameOf(blob)));
-  }
-
-  // Hashes one chunk, whatever was found before, and notes that it is as the table says.
-  [[nodiscard]] Status VerifyChunk(uint64_t chunk) const {
-    const ByteSpan data = file().subspan(header_.data_offset, header_.data_size);
-    const ByteSpan table = file().subspan(header_.table_offset, header_.table_size);
-    const uint64_t begin = chunk * kSlmChunkSize;
-    const uint64_t size = std::min<uint64_t>(kSlmChunkSize, data.size() - begin);
-    const Hash256 hash = Sha256Of(data.subspan(begin, size));
-    if (std::equal(hash.begin(), hash.end(),
-                   table.begin() + static_cast<ptrdiff_t>(sizeof(Hash256) * chunk))) {
-      verified_[chunk].store(true, std::memory_order_relaxed);
-      return {};
-    }
-    return Fail(MakeError(ErrorCode::kSlmChunk, "chunk " + std::to_string(chunk) + ", bytes " +
-                                                    std::to_string(header_.data_offset + begin) + " to " +
-                                                    std::to_string(header_.data_offset + begin + size - 1) +
-                                                    ", differs from its hash")
-                    .At(header_.data_offset + begin)
-                    .Field("chunk " + std::to_string(chunk)));
   }
 
   // The lanes of the last group that hold no row are zero.

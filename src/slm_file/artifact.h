@@ -111,6 +111,10 @@ class Artifact {
   [[nodiscard]] virtual Result<ByteSpan> Blob(std::string_view kind) const = 0;
   [[nodiscard]] virtual ByteSpan file() const = 0;  // the whole file
   [[nodiscard]] virtual uint64_t data_offset() const = 0;
+  [[nodiscard]] virtual uint64_t n_chunks() const = 0;
+  // Compares one chunk with the table, and remembers that it agrees. `sha256`: its hash where the caller has
+  // computed it; null: it is computed here. Error SLM-CHUNK as VerifyAll. REQUIRES: chunk < n_chunks().
+  [[nodiscard]] virtual Status CheckChunk(uint64_t chunk, const Hash256* sha256) const = 0;
   // What kAllChunks checks: SLM-CHUNK, SLM-BLOB-HASH, SLM-PAD, each with the byte offset in the file
   // and the chunk, blob or tensor in `field`.
   [[nodiscard]] virtual Status VerifyAll() const = 0;

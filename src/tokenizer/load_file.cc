@@ -131,8 +131,9 @@ Status CheckGaps(json::Value model, const Compiled& compiled) {
   for (const Vocabulary::Entry& entry : vocabulary.entries()) take(entry.id);
   for (const AddedToken& token : compiled.added.tokens()) take(token.id);
   if (vocabulary.size() + compiled.added.tokens().size() == 0) return {};
-  const auto gap = std::find(taken.begin(), taken.begin() + highest, false);
-  if (gap == taken.begin() + highest) return {};
+  const auto end = taken.begin() + static_cast<ptrdiff_t>(highest);
+  const auto gap = std::find(taken.begin(), end, false);
+  if (gap == end) return {};
   const auto missing = static_cast<uint32_t>(gap - taken.begin());
   // The place that a person can look at: the lowest id above the gap.
   uint64_t offset = model.byte_offset();

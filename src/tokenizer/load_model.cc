@@ -65,7 +65,7 @@ struct MergeText {
 
 // "a b" or ["a", "b"]; only the second form can hold spaces.
 Result<MergeText> ReadMerge(json::Value item) {
-  const auto wrong = [&item](std::string message) {
+  const auto wrong = [&item](std::string message) -> std::unexpected<Error> {
     return Fail(ErrorAt(ErrorCode::kTokSchema, item, ShortPath(item) + " " + std::move(message)));
   };
   if (item.is_string()) {
@@ -85,7 +85,7 @@ Result<MergeText> ReadMerge(json::Value item) {
 
 Result<MergeRule> ResolveMerge(json::Value item, const MergeText& merge, size_t prefix_size,
                                const Vocabulary& vocabulary) {
-  const auto unknown = [&item](std::string message) {
+  const auto unknown = [&item](std::string message) -> std::unexpected<Error> {
     return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + ": " + std::move(message)));
   };
   const auto left = vocabulary.Find(merge.left);

@@ -229,7 +229,7 @@ Status ByteLevelNormalizer::Normalize(AlignedText* text) const {
 }
 
 Result<std::unique_ptr<PrecompiledNormalizer>> PrecompiledNormalizer::Make(ByteSpan charsmap) {
-  const auto damaged = [](std::string message) {
+  const auto damaged = [](std::string message) -> std::unexpected<Error> {
     return Fail(ErrorCode::kTokCharsmap, "precompiled_charsmap " + std::move(message));
   };
   if (charsmap.size() < 4) return damaged("is shorter than its header");
@@ -253,7 +253,7 @@ Result<std::unique_ptr<PrecompiledNormalizer>> PrecompiledNormalizer::Make(ByteS
 Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer::Find(std::string_view part,
                                                                                        bool longest) const {
   const auto offset_of = [](uint32_t unit) { return size_t{unit >> 10} << ((unit & 0x200) >> 6); };
-  const auto damaged = [] {
+  const auto damaged = []() -> std::unexpected<Error> {
     return Fail(ErrorCode::kTokCharsmap, "precompiled_charsmap leads outside its trie or its strings");
   };
   std::optional<std::pair<size_t, std::string_view>> found;

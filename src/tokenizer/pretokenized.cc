@@ -87,7 +87,7 @@ AlignedText PreTokenized::Copy(const Piece& piece) const {
   const Buffer& buffer = buffers_[piece.buffer];
   out.align.reserve(out.text.size());
   if (!buffer.align.empty()) {
-    const auto first = buffer.align.begin() + piece.range.begin;
+    const auto first = buffer.align.begin() + static_cast<ptrdiff_t>(piece.range.begin);
     out.align.assign(first, first + static_cast<ptrdiff_t>(out.text.size()));
     return out;
   }

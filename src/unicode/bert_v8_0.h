@@ -6,11 +6,13 @@
 
 #include <cstdint>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_bert_v8_0 {
-extern const uint8_t kBertStage1[0x1100];
-extern const uint8_t kBertStage2[];
+extern SLM_UNICODE_TABLE uint8_t kBertStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kBertStage2[];
 }  // namespace internal_bert_v8_0
 
 inline constexpr uint8_t kPunctuationV8 = 1;     // P

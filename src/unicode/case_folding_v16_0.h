@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <span>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_case_folding_v16_0 {
-extern const char32_t kSimple[];
+extern SLM_UNICODE_TABLE char32_t kSimple[];
 extern const size_t kSimpleCount;
-extern const char32_t kFull[];
+extern SLM_UNICODE_TABLE char32_t kFull[];
 extern const size_t kFullCount;
 }  // namespace internal_case_folding_v16_0
 

@@ -8,11 +8,13 @@
 
 #include <cstdint>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_classes_v16_0 {
-extern const uint8_t kClassStage1[0x1100];
-extern const uint8_t kClassStage2[];
+extern SLM_UNICODE_TABLE uint8_t kClassStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kClassStage2[];
 }  // namespace internal_classes_v16_0
 
 inline constexpr uint8_t kLetter = 1;      // \p{L}

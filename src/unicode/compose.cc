@@ -2,12 +2,13 @@
 #include <cstddef>
 
 #include "unicode/normalization_v9_0.h"
+#include "unicode/table.h"
 
 namespace slm::unicode {
 
 namespace internal_normalization_v9_0 {
-extern const uint64_t kComposePairs[];
-extern const char32_t kComposeResults[];
+extern SLM_UNICODE_TABLE uint64_t kComposePairs[];
+extern SLM_UNICODE_TABLE char32_t kComposeResults[];
 extern const size_t kComposeCount;
 }  // namespace internal_normalization_v9_0
 
@@ -35,10 +36,11 @@ char32_t ComposeV9(char32_t first, char32_t second) {
   if (const char32_t hangul = ComposeHangul(first, second); hangul != 0) return hangul;
   using namespace internal_normalization_v9_0;
   const uint64_t key = (static_cast<uint64_t>(first) << 21) | second;
-  const uint64_t* end = kComposePairs + kComposeCount;
-  const uint64_t* found = std::lower_bound(kComposePairs, end, key);
+  const uint64_t* begin = kComposePairs;
+  const uint64_t* end = begin + kComposeCount;
+  const uint64_t* found = std::lower_bound(begin, end, key);
   if (found == end || *found != key) return 0;
-  return kComposeResults[found - kComposePairs];
+  return kComposeResults[found - begin];
 }
 
 }  // namespace slm::unicode

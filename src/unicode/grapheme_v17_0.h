@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <span>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_grapheme_v17_0 {
-extern const uint8_t kGraphemeStage1[0x1100];
-extern const uint8_t kGraphemeStage2[];
+extern SLM_UNICODE_TABLE uint8_t kGraphemeStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kGraphemeStage2[];
 }  // namespace internal_grapheme_v17_0
 
 // End of the cluster that begins at `begin`. REQUIRES: begin < text.size(), and begin is a boundary.

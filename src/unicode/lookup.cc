@@ -6,11 +6,12 @@
 #include "unicode/grapheme_v17_0.h"
 #include "unicode/lowercase_v17_0.h"
 #include "unicode/properties_v16_0.h"
+#include "unicode/table.h"
 
 namespace slm::unicode {
 
 namespace internal_lowercase_v17_0 {
-extern const char32_t kLower[];
+extern SLM_UNICODE_TABLE char32_t kLower[];
 extern const size_t kLowerCount;
 }  // namespace internal_lowercase_v17_0
 

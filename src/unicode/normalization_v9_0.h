@@ -7,19 +7,21 @@
 #include <cstdint>
 #include <span>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_normalization_v9_0 {
-extern const uint8_t kCombiningStage1[0x1100];
-extern const uint8_t kCombiningStage2[];
-extern const uint8_t kDecompositionStage1[0x1100];
-extern const uint16_t kDecompositionStage2[];
-extern const uint8_t kCompatibleStage1[0x1100];
-extern const uint16_t kCompatibleStage2[];
-extern const uint8_t kMarkStage1[0x1100];
-extern const uint8_t kMarkStage2[];
-extern const uint16_t kDecompositionStarts[];
-extern const char32_t kDecompositionPool[];
+extern SLM_UNICODE_TABLE uint8_t kCombiningStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kCombiningStage2[];
+extern SLM_UNICODE_TABLE uint8_t kDecompositionStage1[0x1100];
+extern SLM_UNICODE_TABLE uint16_t kDecompositionStage2[];
+extern SLM_UNICODE_TABLE uint8_t kCompatibleStage1[0x1100];
+extern SLM_UNICODE_TABLE uint16_t kCompatibleStage2[];
+extern SLM_UNICODE_TABLE uint8_t kMarkStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kMarkStage2[];
+extern SLM_UNICODE_TABLE uint16_t kDecompositionStarts[];
+extern SLM_UNICODE_TABLE char32_t kDecompositionPool[];
 }  // namespace internal_normalization_v9_0
 
 // Canonical combining class.

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_numeric_v17_0 {
-extern const uint8_t kNumericStage1[0x1100];
-extern const uint8_t kNumericStage2[];
+extern SLM_UNICODE_TABLE uint8_t kNumericStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kNumericStage2[];
 }  // namespace internal_numeric_v17_0
 
 [[nodiscard]] inline bool IsNumericV17(char32_t scalar) {

@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_properties_v16_0 {
@@ -18,7 +20,7 @@ struct Property {
   uint32_t begin;  // in ranges
   uint32_t end;
 };
-extern const char32_t kRanges[];
+extern SLM_UNICODE_TABLE char32_t kRanges[];
 extern const Property kProperties[];
 extern const size_t kPropertyCount;
 }  // namespace internal_properties_v16_0

@@ -7,14 +7,16 @@
 #include <cstdint>
 #include <span>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_python_v14_0 {
-extern const uint16_t kFlagStage1[0x1100];
-extern const uint16_t kFlagStage2[];
-extern const uint16_t kCaseStage1[0x1100];
-extern const uint16_t kCaseStage2[];
-extern const int32_t kCaseDeltas[];
+extern SLM_UNICODE_TABLE uint16_t kFlagStage1[0x1100];
+extern SLM_UNICODE_TABLE uint16_t kFlagStage2[];
+extern SLM_UNICODE_TABLE uint16_t kCaseStage1[0x1100];
+extern SLM_UNICODE_TABLE uint16_t kCaseStage2[];
+extern SLM_UNICODE_TABLE int32_t kCaseDeltas[];
 }  // namespace internal_python_v14_0
 
 inline constexpr uint16_t kPythonAlpha = 1;

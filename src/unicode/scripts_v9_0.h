@@ -6,11 +6,13 @@
 
 #include <cstdint>
 
+#include "unicode/table.h"
+
 namespace slm::unicode {
 
 namespace internal_scripts_v9_0 {
-extern const uint8_t kScriptStage1[0x1100];
-extern const uint8_t kScriptStage2[];
+extern SLM_UNICODE_TABLE uint8_t kScriptStage1[0x1100];
+extern SLM_UNICODE_TABLE uint8_t kScriptStage2[];
 }  // namespace internal_scripts_v9_0
 
 // A number for each script, without meaning of its own; 0 for no script.

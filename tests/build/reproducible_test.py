@@ -1,6 +1,6 @@
-"""BKD-03: a second build gives the bytes of build/release/apps/slm/slm, though everything that must not matter differs:
-the folder and the length of its name, the user (where this one is root), home, language, time zone, umask, the sources'
-times of change, the number of jobs. One more comment line in a source gives other bytes."""
+"""BKD-03: a second build gives the bytes of the command and of the browser's modules, though everything that must not
+matter differs: the folder and the length of its name, the user (where this one is root), home, language, time zone, umask, the sources'
+times of change, the number of jobs. One more function gives other bytes."""
 import hashlib
 import os
 import pathlib
@@ -11,7 +11,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "src", "apps", "profiles", "tools"]
-BUILT = pathlib.Path("build/release/apps/slm/slm")
+PRESETS = {  # preset: its target, what it builds
+    "release": ("slm", ["build/release/apps/slm/slm"]),
+    "wasm": ("slm_module_info", ["build/wasm/src/capi/slm.wasm", "build/wasm/src/capi/slm-evidence.wasm"]),
+}
 OTHER_UID = 65534  # nobody
 A_TIME = 981173106  # in 2001
 
@@ -48,18 +51,19 @@ class Builder:
             if self.user:
                 os.chown(path, OTHER_UID, OTHER_UID)
 
-    def build(self, folder: pathlib.Path) -> str:
-        for command in (["cmake", "--preset", "release"],
-                        ["cmake", "--build", "build/release", "--target", "slm", "-j", "3"]):
-            done = subprocess.run(command, cwd=folder, env=self.environment, umask=0o027, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, check=False, **self.user)  # type: ignore[call-overload]
-            if done.returncode != 0:
-                raise SystemExit(f"FAILED: {' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-        return sha256_of(folder / BUILT)
+    def build(self, folder: pathlib.Path) -> dict[str, str]:
+        for preset, (target, _) in PRESETS.items():
+            for command in (["cmake", "--preset", preset],
+                            ["cmake", "--build", f"build/{preset}", "--target", target, "-j", "3"]):
+                done = subprocess.run(command, cwd=folder, env=self.environment, umask=0o027, stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, check=False, **self.user)  # type: ignore[call-overload]
+                if done.returncode != 0:
+                    raise SystemExit(f"FAILED: {' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        return hashes_of(folder)
 
 
-def sha256_of(path: pathlib.Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def hashes_of(folder: pathlib.Path) -> dict[str, str]:
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for _, names in PRESETS.values() for name in names}
 
 
 def main() -> int:
@@ -68,19 +72,21 @@ def main() -> int:
         folder = pathlib.Path(scratch) / "another" / "much-longer-folder"
         copy_tree(folder)
         builder.own(folder)
-        here, there = sha256_of(ROOT / BUILT), builder.build(folder)
-        with open(folder / "src" / "base" / "bytes.cc", "a", encoding="utf-8") as file:
-            file.write("// one more line\n")
+        here, there = hashes_of(ROOT), builder.build(folder)
+        with open(folder / "src" / "capi" / "capi.cc", "a", encoding="utf-8") as file:
+            file.write('extern "C" { SLM_EXPORT(slm_one_more) int slm_one_more(void) { return 1; } }\n')
         changed = builder.build(folder)
-    print(f"here   {here}\nthere  {there}\nwith one more comment line {changed}")
-    if here != there:
-        print("FAILED: the same tree gave two executables")
-        return 1
-    if changed == here:
-        print("FAILED: another source tree gave the same executable, so this test cannot see a difference")
-        return 1
+    failed = 0
+    for name in here:
+        print(f"{name}\n  here  {here[name]}\n  there {there[name]}\n  with one more function {changed[name]}")
+        if here[name] != there[name]:
+            print(f"FAILED: the same tree gave two of {name}")
+            failed = 1
+        if changed[name] == here[name]:
+            print(f"FAILED: another source tree gave the same {name}, so this test cannot see a difference")
+            failed = 1
     print(f"figures: 2 builds, the second {'as another user' if builder.user else 'as the same user (not root)'}")
-    return 0
+    return failed
 
 
 if __name__ == "__main__":

@@ -157,12 +157,89 @@ def config_against_generation_config(folder: Folder) -> Place:
     return "config.json", value_at(folder / "config.json", "eos_token_id"), "eos_token_id"
 
 
+def written(folder: Folder, file: str, value: object, key: str) -> Place:
+    (folder / file).write_text(json.dumps(value))
+    return file, value_at(folder / file, key), key
+
+
+def code_of_the_publisher(folder: Folder) -> Place:
+    return written(folder, "tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["house.Tokenizer", None]}}, "auto_map")
+
+
+def special_tokens_cut_up(folder: Folder) -> Place:
+    return written(folder, "tokenizer_config.json", {"eos_token": "<end>", "split_special_tokens": True},
+                   "split_special_tokens")
+
+
+def foreign_tokenizer_class(folder: Folder) -> Place:
+    return written(folder, "tokenizer_config.json", {"tokenizer_class": "HouseTokenizer"}, "tokenizer_class")
+
+
+def another_tokenizer_file(folder: Folder) -> Place:
+    return written(folder, "tokenizer_config.json", {"fast_tokenizer_files": ["tokenizer.5.0.0.json"]},
+                   "fast_tokenizer_files")
+
+
+def argument_in_the_special_tokens(folder: Folder) -> Place:
+    return written(folder, "special_tokens_map.json", {"add_bos_token": True}, "add_bos_token")
+
+
+def key_that_nobody_lists(folder: Folder) -> Place:
+    (folder / "tokenizer_config.json").write_text('{"house_style": 1}')
+    return "tokenizer_config.json", 1, "house_style"
+
+
+def name_that_speaks_of_behaviour(folder: Folder) -> Place:
+    (folder / "tokenizer_config.json").write_text('{"split_digits": true}')
+    return "tokenizer_config.json", 1, "split_digits"
+
+
+def special_token_without_id(folder: Folder) -> Place:
+    file, offset, _ = written(folder, "tokenizer_config.json", {"eos_token": "<end>", "sep_token": "<new>"}, "sep_token")
+    return file, offset, "<new>"
+
+
+def id_beyond_every_id(folder: Folder) -> Place:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["a"] = 1 << 40
+    return written(folder, "tokenizer.json", tokenizer, "a")[:2] + (None,)
+
+
+def card_with_another_template(folder: Folder) -> Place:
+    card = folder / "README.md"
+    card.write_text(card.read_text() + "```jinja\n{% for m in messages %}|{{ m }}{% endfor %}\n```\n")
+    return "README.md", card.read_bytes().index(b"{% for"), "chat_template"
+
+
+def template_that_is_no_text(folder: Folder) -> Place:
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "house.jinja").write_bytes(b"{{ 1 }}\xff")
+    return "additional_chat_templates/house.jinja", 7, None
+
+
+def card_that_is_no_text(folder: Folder) -> Place:
+    card = folder / "README.md"
+    card.write_bytes(card.read_bytes() + b"```jinja\n{% for m in messages %}\xff{% endfor %}\n```\n")
+    return "README.md", card.read_bytes().index(b"{% for"), "chat_template"
+
+
+def text_file_too_large(folder: Folder) -> Place:
+    with (folder / "chat_template.jinja").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    return "chat_template.jinja", None, "chat_template.jinja"
+
+
 SOURCES: tuple[tuple[Callable[[Folder], Place], str], ...] = (
     (nan_weight, "NONFINITE"), (integer_weights, "MAP-DTYPE"), (transposed, "MAP-SHAPE"), (extra_layer, "MAP-LAYER"),
     (missing_tensor, "MAP-MISSING"), (lfs_pointer, "LFS-UNRESOLVED"), (link_out_of_the_tree, "ACQ-KIND"),
     (python_file, "ACQ-FORBIDDEN"), (two_templates, "TPL-AMBIGUOUS"), (no_license, "LIC-MISSING"),
     (tied_flag, "CFG-TIED"), (vocabulary_against_embedding, "CFG-VOCAB-SHAPE"),
-    (config_against_generation_config, "CFG-CONFLICT-EOS"))
+    (config_against_generation_config, "CFG-CONFLICT-EOS"), (code_of_the_publisher, "CFG-VALUE"),
+    (special_tokens_cut_up, "CFG-VALUE"), (foreign_tokenizer_class, "CFG-VALUE"), (another_tokenizer_file, "CFG-VALUE"),
+    (argument_in_the_special_tokens, "CFG-VALUE"), (key_that_nobody_lists, "CFG-UNCLASSIFIED"),
+    (name_that_speaks_of_behaviour, "CFG-UNKNOWN-FIELD"), (special_token_without_id, "TOK-ADDED-ID"),
+    (id_beyond_every_id, "TOK-ID"), (card_with_another_template, "TPL-AMBIGUOUS"), (text_file_too_large, "ACQ-LIMIT"),
+    (template_that_is_no_text, "UTF8"), (card_that_is_no_text, "TPL-AMBIGUOUS"))
 
 
 # ---- changing an artifact (docs/spec/slm.md) ------------------------------------------------------

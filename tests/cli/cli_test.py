@@ -33,7 +33,7 @@ VECTORS = ROOT / "vectors" / "slm-demo"
 POLICY = ROOT / "profiles" / "tolerance" / "slm-demo.exact-v1-f32.json"
 LINE = re.compile(r"error ([A-Z0-9/_-]+)( at (.*?))?: (.+)\n")
 COMMANDS = ("acquire", "convert", "inspect", "tokenize", "detokenize", "render", "run", "chat", "observe", "compare",
-            "promote", "verify", "report", "mutate", "fsck", "log", "show")
+            "promote", "verify", "report", "export", "mutate", "fsck", "log", "show")
 SLM = ""
 
 
@@ -622,6 +622,71 @@ class Running(Case):
                                   capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("convert the source into this store first", done.stderr)
+
+
+    def overflowing(self, folder: pathlib.Path) -> pathlib.Path:
+        """The chain with queries past float32: finite weights, and infinity at the first position."""
+        source = tiny_source.write(folder / "overflow")
+        weights = source / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        (size,) = struct.unpack("<Q", data[:8])
+        begin, end = json.loads(data[8:8 + size])["model.layers.0.self_attn.q_proj.weight"]["data_offsets"]
+        data[8 + size + begin:8 + size + end] = struct.pack("<f", 3e38) * ((end - begin) // 4)
+        weights.write_bytes(data)
+        return source
+
+    def test_a_run_that_an_error_ends_is_recorded_with_it(self) -> None:
+        """RUN-01: errors are part of what a run binds."""
+        with tempfile.TemporaryDirectory() as folder:
+            artifact = pathlib.Path(folder) / "overflow.slm"
+            self.ok("convert", self.overflowing(pathlib.Path(folder)), "-o", artifact)
+            done = self.slm("run", artifact, "--ids", "0,1", "--record")
+            self.assertEqual((done.returncode, done.stdout), (3, b""))
+            first, last = done.stderr.decode().splitlines()
+            self.assertRegex(last, f"^error NONFINITE at {artifact}: ")
+            node = self.json("show", first.removeprefix("run "))
+        data = node["metadata"]
+        self.assertEqual(data["stop_reason"], "error")
+        self.assertEqual([(e["code"], e["field"]) for e in data["errors"]], [("NONFINITE", "layers.0.attn.q")])
+        self.assertEqual(self.blob(data["prompt_ids_blob"]), struct.pack("<2I", 0, 1))
+        self.assertNotIn("tokens_blob", data)
+        self.assertEqual(self.json("show", self.json("run", self.artifact, "a", "--record")["run"])["metadata"]["errors"], [])
+
+    def test_a_damaged_artifact_is_named_and_not_the_prompt(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            damaged = pathlib.Path(folder) / "damaged.slm"
+            data = bytearray(self.artifact.read_bytes())
+            at = data.rindex(struct.pack("<f", 1.0))  # in the last tensor
+            data[at] ^= 1
+            damaged.write_bytes(data)
+            error = self.refused(3, "SLM-CHUNK", "run", damaged, "a")
+            self.assertEqual(error["file"], str(damaged))
+            [answer] = self.batch("run", damaged, lines=b'{"id":1,"text":"a"}\n')
+            self.assertEqual((answer["error"]["code"], answer["error"]["file"]), ("SLM-CHUNK", str(damaged)))
+
+
+class Acquisitions(Case):
+    """An acquisition's id stands for the source (cli.md, "What stands for what")."""
+
+    def test_an_id_reads_as_its_directory_does(self) -> None:
+        acquired = self.json("acquire", self.source, "--name", "chain", "--revision", "r1")["acquisition"]
+        context = json.dumps({"messages": [{"role": "user", "content": "ab"}]}).encode()
+        for name in (acquired, acquired[:12]):
+            self.assertEqual(self.json("tokenize", name, "ab"), self.json("tokenize", self.source, "ab"))
+            self.assertEqual(self.json("detokenize", name, "0", "3"), self.json("detokenize", self.source, "0", "3"))
+            self.assertEqual(self.json("render", name, stdin=context), self.json("render", self.source, stdin=context))
+            self.assertEqual(self.ok("render", name, "--explain", stdin=context),
+                             self.ok("render", self.source, "--explain", stdin=context))
+            self.assertTrue(self.json("tokenize", self.source, name, "--compare")["equal"])
+
+    def test_what_is_no_acquisition_is_refused(self) -> None:
+        self.assertEqual(self.refused(3, "NOT-FOUND", "tokenize", "0123456789ab", "a")["file"], "0123456789ab")
+        self.refused(3, "NOT-FOUND", "render", "no-such-folder")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([SLM, "--store", folder + "/s", "tokenize", "0123abcd", "a"], capture_output=True, text=True,
+                                  check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("name the store with --store", done.stderr)
 
 
 class Sampling(Case):

@@ -1,0 +1,33 @@
+// What made observations: the build that ran and the backend's profile, and their nodes. Plain data, any
+// thread.
+#ifndef SLM_EVIDENCE_BUILD_NODES_H_
+#define SLM_EVIDENCE_BUILD_NODES_H_
+
+#include <string>
+
+#include "base/bytes.h"
+#include "identity/node.h"
+
+namespace slm::evidence {
+
+// BKD-03: what made the observations.
+struct RuntimeBuild {
+  Hash256 executable_sha256{};
+  std::string version;
+  std::string compiler, linker, flags;
+  Hash256 compiler_sha256{}, linker_sha256{}, source_tree_sha256{};
+};
+struct Backend {
+  std::string name = "native-scalar";
+  std::string profile = "exact-v1";
+  std::string kernel = "native-scalar";  // as the session names it
+  uint64_t threads = 1;
+};
+
+// Nodes that a run or an observation needs on its own.
+[[nodiscard]] Node RuntimeBuildNode(const RuntimeBuild& build);
+[[nodiscard]] Node BackendNode(const Backend& backend);
+
+}  // namespace slm::evidence
+
+#endif  // SLM_EVIDENCE_BUILD_NODES_H_

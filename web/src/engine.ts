@@ -1,0 +1,252 @@
+/**
+ * The worker's side: one module, one model, one session. Requests run one after another where they share the session
+ * (load, generate, observe); records of the tokenizer and the template are answered in between.
+ */
+import { abortError, hostError, SlmError } from './errors.js';
+import { loadArtifact } from './load.js';
+import { SlmModule } from './module.js';
+import type { EngineFacts, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker } from './protocol.js';
+import { openSource } from './source.js';
+
+/** `slm` runs models; `slm-evidence` compares, promotes and verifies, and is read only for that. */
+export type ModuleName = 'slm' | 'slm-evidence';
+
+/** What differs between a browser's worker and Node's. */
+export interface Platform {
+  /** The bytes of a module: slm.wasm, or slm-evidence.wasm. */
+  readModule(name: ModuleName): Promise<Uint8Array>;
+  /** Root of the private file system, or why there is none. */
+  storage(): Promise<FileSystemDirectoryHandle | string>;
+  engine(): EngineFacts;
+  subtle: SubtleCrypto | undefined;
+  post(message: FromWorker, transfer: ArrayBuffer[]): void;
+}
+
+interface Loaded {
+  module: SlmModule;
+  model: number;
+  session: number;
+  backend: string;
+}
+
+const PREFILL_STEP = 16; // positions between two looks at the messages that came
+
+export class Engine {
+  private loaded: Loaded | undefined;
+  private kept: Promise<{ module: SlmModule; objects: number }> | undefined;
+  private readonly fetched = new Map<ModuleName, Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }>>();
+  private queue: Promise<unknown> = Promise.resolve();
+  private readonly aborts = new Map<number, AbortController>();
+  private onLine: (line: string) => void = () => undefined;
+
+  constructor(private readonly platform: Platform) {}
+
+  receive(message: ToWorker): void {
+    if ('abort' in message) {
+      this.aborts.get(message.id)?.abort();
+      return;
+    }
+    const { id, request } = message;
+    const control = new AbortController();
+    this.aborts.set(id, control);
+    const work = (): Promise<unknown> => this.handle(id, request, control.signal);
+    const alone = request.type === 'load' || request.type === 'generate' || request.type === 'observe';
+    const done = alone ? this.queue.then(work, work) : work();
+    if (alone) this.queue = done.catch(() => undefined);
+    done
+      .then((result) => {
+        const transfer = result instanceof Uint8Array ? [result.buffer as ArrayBuffer] : [];
+        this.platform.post({ id, result }, transfer);
+      })
+      .catch((fault: unknown) => {
+        if (control.signal.aborted) this.platform.post({ id, aborted: true }, []);
+        else this.platform.post({ id, error: asFacts(fault) }, []);
+      })
+      .finally(() => this.aborts.delete(id));
+  }
+
+  private async handle(id: number, request: Request, signal: AbortSignal): Promise<unknown> {
+    if (signal.aborted) throw abortError();
+    if (request.type === 'load') return this.load(id, request, signal);
+    if (request.type === 'compare') return this.withObjects((module, objects) => compare(module, objects, request));
+    if (request.type === 'verify') return this.withObjects((module, objects) => verify(module, objects, request));
+    if (request.type in KEPT) return this.onKept(request as KeptRequest);
+    const { module, model } = this.need();
+    switch (request.type) {
+      case 'tokenize':
+        return module.json('slm_tokenize', model, request.record);
+      case 'detokenize':
+        return module.json('slm_detokenize', model, request.record);
+      case 'render':
+        return module.json('slm_render', model, request.record, await this.convert(request.template));
+      case 'generate':
+        return this.generate(id, request, signal);
+      case 'observe':
+        return this.observe(id, request);
+    }
+  }
+
+  // Fetched and compiled once; what failed is tried again.
+  private program(name: ModuleName): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
+    if (typeof WebAssembly === 'undefined') {
+      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
+    }
+    const known = this.fetched.get(name);
+    if (known !== undefined) return known;
+    const fetched = this.platform
+      .readModule(name)
+      .then(async (bytes) => ({ bytes, compiled: await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>) }))
+      .catch((fault: unknown) => {
+        this.fetched.delete(name);
+        throw fault;
+      });
+    this.fetched.set(name, fetched);
+    return fetched;
+  }
+
+  // In an instance of its own, so that its memory is given back and no fault reaches the model.
+  private async withObjects<T>(work: (module: SlmModule, objects: number) => T): Promise<T> {
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
+    return work(module, module.open('slm_objects_new').handle);
+  }
+
+  // Objects that stay between requests, in one instance; after a fault of the module they are gone.
+  private async onKept(request: KeptRequest): Promise<unknown> {
+    this.kept ??= this.withObjects((module, objects) => ({ module, objects }));
+    const { module, objects } = await this.kept;
+    try {
+      return KEPT[request.type](module, objects, request as never);
+    } catch (fault) {
+      if (module.failed) this.kept = undefined;
+      throw fault;
+    }
+  }
+
+  /** The program of a template's source; the module that runs models has no converter. */
+  private async convert(source: string | undefined): Promise<Uint8Array> {
+    if (source === undefined) return new Uint8Array(0);
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
+    return module.bytes('slm_template_convert', source);
+  }
+
+  private need(): Loaded {
+    if (this.loaded === undefined) throw hostError('USAGE', 'no model is loaded');
+    return this.loaded;
+  }
+
+  private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
+    if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
+    const { bytes, compiled } = await this.program('slm');
+    const module = await SlmModule.instantiate(compiled, (line) => {
+      this.onLine(line);
+    });
+    const { artifact, cache } = await loadArtifact(module, openSource(request.source), {
+      signal,
+      onProgress: (progress) => this.platform.post({ id, event: { kind: 'progress', progress } }, []),
+      storage: await this.platform.storage(),
+      subtle: this.platform.subtle,
+      retryDelay: 250,
+    });
+    const opened = module.open('slm_model_open', artifact);
+    const session = module.open('slm_session_new', opened.handle, request.maxPositions);
+    const model = opened.answer as ModelFacts;
+    const engine = this.platform.engine();
+    const backend = `wasm-scalar@${engine.name}`;
+    const stated = module.json('slm_identity', backend) as { backend: Identity['backend'] };
+    const identity = { artifact: model.artifact, module: hex(module.sha256(bytes)), backend: stated.backend, engine };
+    this.loaded = { module, model: opened.handle, session: session.handle, backend };
+    return { identity, model, cache };
+  }
+
+  private async generate(id: number, request: Extract<Request, { type: 'generate' }>, signal: AbortSignal): Promise<unknown> {
+    const { module, session } = this.need();
+    const { handle: run, answer: prompt } = module.open('slm_run_new', session, request.record);
+    const top = (): unknown => (request.top > 0 ? module.json('slm_run_top', run, request.top) : undefined);
+    try {
+      let state = { done: false, n_fed: (prompt as { n_fed: number }).n_fed, n_prompt: Infinity };
+      while (state.n_fed < state.n_prompt) {
+        state = module.json('slm_run_prefill', run, request.prefillChunk || PREFILL_STEP) as typeof state;
+        await breathe();
+        if (signal.aborted) throw abortError();
+      }
+      this.platform.post({ id, event: { kind: 'prompt', prompt, top: top() } }, []);
+      while (!state.done && !signal.aborted) {
+        const token = module.json('slm_run_next', run) as typeof state;
+        this.platform.post({ id, event: { kind: 'token', token, top: top() } }, []);
+        state = token;
+        await breathe();
+      }
+      return module.json('slm_run_finish', run);
+    } finally {
+      module.free('slm_run_free', run);
+    }
+  }
+
+  private observe(id: number, request: Extract<Request, { type: 'observe' }>): Uint8Array {
+    const { module, model, backend } = this.need();
+    this.onLine = (line) => {
+      const { done, total } = JSON.parse(line) as { done: number; total: number };
+      this.platform.post({ id, event: { kind: 'case', done, total } }, []);
+    };
+    const options = JSON.stringify({ ...request.options, backend, progress: true });
+    return module.bytes('slm_observe', model, options, request.cases, request.like ?? new Uint8Array(0));
+  }
+}
+
+const BLOB = 0;
+const NODE = 1;
+
+function add(module: SlmModule, objects: number, kind: number, bytes: Uint8Array): string {
+  return (module.json('slm_objects_add', objects, kind, bytes) as { id: string }).id;
+}
+
+function compare(module: SlmModule, objects: number, request: Extract<Request, { type: 'compare' }>): unknown {
+  const named = {
+    references: request.references.map((bytes) => add(module, objects, BLOB, bytes)),
+    candidate: add(module, objects, BLOB, request.candidate),
+    ...(request.policy === undefined ? {} : { policy: add(module, objects, BLOB, request.policy) }),
+  };
+  return module.json('slm_compare', objects, JSON.stringify(named));
+}
+
+function verify(module: SlmModule, objects: number, request: Extract<Request, { type: 'verify' }>): unknown {
+  for (const bytes of request.blobs) add(module, objects, BLOB, bytes);
+  for (const bytes of request.nodes) add(module, objects, NODE, bytes);
+  return module.json('slm_verify', objects, JSON.stringify({ receipt: request.receipt }));
+}
+
+type RequestOf<T extends Request['type']> = Extract<Request, { type: T }>;
+type KeptType = 'read-bundle' | 'receipt-parts' | 'blob' | 'promote' | 'write-bundle' | 'verify-kept';
+type KeptRequest = RequestOf<KeptType>;
+
+const KEPT: { [T in KeptType]: (module: SlmModule, objects: number, request: RequestOf<T>) => unknown } = {
+  'read-bundle': (module, objects, { bundle }) => module.json('slm_objects_read', objects, bundle),
+  'receipt-parts': (module, objects, { receipt }) => module.json('slm_receipt_parts', objects, JSON.stringify({ receipt })),
+  blob: (module, objects, { id }) => module.blob(objects, id),
+  promote: (module, objects, { base, candidate, madeBy }) => {
+    const id = add(module, objects, BLOB, candidate);
+    return module.json('slm_promote', objects, `{"base":${JSON.stringify(base)},"candidate":"${id}","made_by":${madeBy}}`);
+  },
+  'write-bundle': (module, objects, { receipt, base }) => module.bytes('slm_objects_write', objects, JSON.stringify({ receipt, base })),
+  'verify-kept': (module, objects, { receipt }) => module.json('slm_verify', objects, JSON.stringify({ receipt })),
+};
+
+// Lets messages in: an abort, a record. setTimeout would be held back to 4 ms by browsers.
+function breathe(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(0);
+  });
+}
+
+function asFacts(fault: unknown): ReturnType<SlmError['facts']> {
+  return (fault instanceof SlmError ? fault : hostError('INTERNAL', String(fault))).facts();
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
