@@ -197,10 +197,11 @@ TEST_F(CapiTest, RecordsAreThoseOfTheCommand) {
 // RUN-03: no bit depends on how the prompt is fed.
 TEST_F(CapiTest, ChunksOfAnySizeGiveTheSameTokensAndCache) {
   slm_model* model = OpenModel();
+  // The bans: ids of the vocabulary that the tokenizer has no token for.
   const std::string record =
       "{\"ids\":[3,1,4,1,5,9,2,6,5,3,5,8,9,7,9,3,2,3,8,4],\"max_new_tokens\":20,\"stop_at_eos\":false,\"kv\":"
       "true,"
-      "\"sampling\":{\"temperature\":0.9,\"seed\":3}}";
+      "\"sampling\":{\"temperature\":0.9,\"seed\":3,\"bans\":[262,263,264,265,266,267,268,269,270,271]}}";
   const std::string whole = Ids(model, 0, record);
   EXPECT_NE(whole.find("\""), std::string::npos);  // holds the cache's hash
   for (const uint32_t chunk : {1U, 3U, 16U}) EXPECT_EQ(Ids(model, chunk, record), whole) << chunk;
