@@ -23,8 +23,8 @@ using PathId = uint32_t;
 constexpr size_t kMaxPaths = 24;     // of one value; beyond, one for each variable of the context
 constexpr size_t kMaxLiterals = 16;  // of one value; beyond, none is named
 constexpr uint32_t kMaxPathParts = 6;
-// Visits of nodes over all passes: a million, or so many passes where the program is large.
-constexpr uint64_t kMaxVisits = uint64_t{1} << 20;
+// Visits of nodes over all passes: so many, or so many passes where the program is large.
+constexpr uint64_t kMaxVisits = uint64_t{1} << 18;
 constexpr uint64_t kMaxPasses = 8;
 constexpr uint32_t kManyLiterals = 0;
 constexpr std::string_view kAnySetting = "*";  // no variable has this name

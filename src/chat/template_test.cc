@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/utf8.h"
 
@@ -102,6 +104,78 @@ TEST(TemplateOwnership, ForgedMarkersBelongToTheMessage) {
   ASSERT_EQ(rendered->Spans().size(), 1u);
   EXPECT_EQ(rendered->Spans()[0].owner, "messages[0].content");
   EXPECT_EQ(rendered->ownership.bos, "none");
+}
+
+// TPL-05: whether add_generation_prompt writes something is asked by running what follows its first use
+// again. What comes out is what a whole rendering without it says, whatever the part before has changed.
+TEST(TemplateOwnership, TheGenerationPrefixIsWhatAWholeRenderingWithoutItSays) {
+  const char* sources[] = {
+      "{{ messages[0].role }}{% if add_generation_prompt %}a{% endif %}",
+      "{{ messages[0].role }}{% if add_generation_prompt %}{% endif %}",
+      "{% set ns = namespace(n=0) %}{% if add_generation_prompt %}{% endif %}{% set ns.n = ns.n + 1 %}{{ "
+      "ns.n }}",
+      "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}"
+      "{% if add_generation_prompt %}{% set ns.n = 0 %}{% endif %}{{ ns.n }}",
+      "{% set j = joiner('-') %}{% if add_generation_prompt %}{% endif %}{{ j() }}{{ j() }}",
+      "{% set c = cycler(1, 2) %}{{ c.next() }}{% if add_generation_prompt %}{% endif %}{{ c.next() }}",
+      "{% set g = messages | map(attribute='role') %}{% if add_generation_prompt %}{% endif %}{{ g | list }}",
+      "{% set g = messages | map(attribute='role') %}{{ g | first }}{% if add_generation_prompt %}{{ g | "
+      "list }}{% endif %}",
+      "{% set g = messages | list | reverse %}{% if add_generation_prompt %}{% endif %}{{ g | list | length "
+      "}}",
+      "{% macro p() %}{{ add_generation_prompt }}{% endmacro %}{{ p() }}",
+      "{% macro p() %}{{ add_generation_prompt }}{% endmacro %}x",
+      "{% for m in messages %}{% if add_generation_prompt %}x{% endif %}{% endfor %}",
+      "{% for m in messages %}{% set add_generation_prompt = 1 %}{% endfor %}{{ add_generation_prompt }}",
+      "{% set add_generation_prompt = false %}{% if add_generation_prompt %}x{% endif %}y",
+      "{% set ns = namespace() %}{% for m in messages %}{% set ns.l = loop %}{% endfor %}"
+      "{% if add_generation_prompt %}{% endif %}{{ ns.l.index }}",
+      "{% if not add_generation_prompt %}{{ raise_exception('no') }}{% endif %}",
+      "{{ 'a' if add_generation_prompt is defined }}",
+      "{{ 'a' * 200 ~ messages[0].role }}{% set s = 'b' * 200 + messages[0].role %}"
+      "{% if add_generation_prompt %}{{ s }}{% endif %}{{ s }}",
+  };
+  bool writes = false, silent = false;
+  for (const char* source : sources) {
+    SCOPED_TRACE(source);
+    const auto with =
+        RenderText(source, R"({"messages":[{"role":"user"},{"role":"b"}],"add_generation_prompt":true})");
+    const auto without =
+        RenderText(source, R"({"messages":[{"role":"user"},{"role":"b"}],"add_generation_prompt":false})");
+    ASSERT_TRUE(with.has_value()) << with.error().ToString();
+    const bool differs = !without.has_value() || without->text != with->text;
+    EXPECT_EQ(with->ownership.generation_prefix, differs ? "template" : "none");
+    writes = writes || differs;
+    silent = silent || !differs;
+  }
+  EXPECT_TRUE(writes && silent);
+}
+
+// A context is made once and used by any thread: nothing in it changes.
+TEST(TemplateOwnership, OneContextServesManyRenderingsAtOnce) {
+  const auto first = Template::Compile(
+      "{% for m in messages %}{{ m.role ~ ': ' ~ m.content | upper }}{{ m.content | length }}|{% endfor %}");
+  const auto second =
+      Template::Compile("{{ messages | tojson }}{{ bos_token }}{{ messages[0].content[::-1] }}");
+  const json::Document document =
+      Json(R"({"messages":[{"role":"user","content":"h\u00e9"},{"role":"b","content":""}]})");
+  const auto context = Context::Make(document.root(), {{"bos_token", "<s>"}});
+  ASSERT_TRUE(first.has_value() && second.has_value() && context.has_value());
+  std::array<std::array<std::string, 2>, 4> texts;
+  std::vector<std::thread> threads;
+  for (auto& mine : texts) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        mine = {first->Render(*context, {})->text, second->Render(*context, {})->text};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : texts) {
+    EXPECT_EQ(mine[0], "user: H\u00c92|b: 0|");
+    EXPECT_EQ(
+        mine[1],
+        "[{\"role\": \"user\", \"content\": \"h\u00e9\"}, {\"role\": \"b\", \"content\": \"\"}]<s>\u00e9h");
+  }
 }
 
 TEST(TemplateOwnership, ToolsAreOwnersAsWholes) {
@@ -364,7 +438,23 @@ TEST(TemplateBudget, StepsDepthTextOutputAndMemoryAreCounted) {
   };
   for (const char* source : sources) {
     SCOPED_TRACE(source);
-    const auto rendered = RenderText(source, kHello);
+    // An eighth of what may be used, so that all of it is soon used up; one source for each of the whole
+    // budgets follows.
+    const auto compiled = Template::Compile(source);
+    ASSERT_TRUE(compiled.has_value());
+    Program program = compiled->program();
+    program.budgets.max_steps /= 8;
+    program.budgets.max_heap_bytes /= 8;
+    program.budgets.max_output_bytes /= 8;
+    const auto small = Template::Load(SerializeProgram(program));
+    ASSERT_TRUE(small.has_value());
+    const json::Document context = Json(kHello);
+    const auto rendered = small->Render(context.root(), {});
+    ASSERT_FALSE(rendered.has_value());
+    EXPECT_EQ(rendered.error().code, ErrorCode::kTplBudget) << rendered.error().ToString();
+  }
+  for (const size_t i : {size_t{0}, size_t{3}, size_t{5}, size_t{6}}) {
+    const auto rendered = RenderText(sources[i], kHello);
     ASSERT_FALSE(rendered.has_value());
     EXPECT_EQ(rendered.error().code, ErrorCode::kTplBudget) << rendered.error().ToString();
   }
