@@ -1,8 +1,9 @@
 // Chat templates: conversion, rendering, memory. Reads lines of JSON on standard input and answers each:
-//   {"source": "...", "context": {...}, "special_tokens": {...}, "renders": N}
-// -> {"convert_us", "render_us" (mean of N, context parsed before, spans included), "output",
-// "context_bytes",
-//     "output_bytes", "peak_bytes" (allocated at once while rendering)} or {"error"}.
+//   {"source": "...", "context": "...", "special_tokens": {...}, "renders": N}
+// -> {"convert_us", "render_us" (mean of N, context made before, owners by number), "whole_us" (from the
+// context's
+//     JSON text to spans with the names of their owners), "output", "context_bytes", "output_bytes",
+//     "peak_bytes" (allocated at once while rendering)} or {"error"}.
 // `./dev bench template` drives it in turns with the reference.
 #include <malloc.h>
 
@@ -75,7 +76,15 @@ std::string Answer(const std::string& line) {
       std::abort();
   }
   const double render_us = MicrosecondsSince(start) / static_cast<double>(n);
+  const double whole_start = CpuMicroseconds();
+  for (uint64_t i = 0; i < n; ++i) {
+    const auto parsed = slm::json::Parse(text);
+    const auto rendered = compiled->Render(parsed->root(), options);
+    if (rendered->Spans().size() != first->segments.size()) std::abort();
+  }
+  const double whole_us = MicrosecondsSince(whole_start) / static_cast<double>(n);
   out.Key("convert_us").Double(convert_us).Key("render_us").Double(render_us);
+  out.Key("whole_us").Double(whole_us);
   out.Key("output").String(first->text).Key("context_bytes").Uint(text.size());
   out.Key("output_bytes").Uint(first->text.size()).Key("peak_bytes").Uint(peak).EndObject();
   return out.Take();

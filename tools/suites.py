@@ -185,6 +185,14 @@ def chat_fuzz_for(context: Context, seconds: int, seed: int, each: int = 0) -> N
                  "--seconds", str(seconds), "--seed", str(seed), "--each", str(each)])
 
 
+def chat_analysis(context: Context) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists():
+        context.not_run("chat analysis: the oracle's environment is absent")
+        return
+    context.run([str(python), str(context.root / "tests/chat/analysis_test.py"), str(context.slm)])
+
+
 def chat_fuzz(context: Context) -> None:
     chat_fuzz_for(context, 30, 1)
 
@@ -344,7 +352,7 @@ LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "
 # One process at a time each: they run beside each other, one a core.
 SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.
-WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz}
+WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis}
 
 
 def unit_counts(log: str) -> str:

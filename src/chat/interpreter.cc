@@ -141,7 +141,9 @@ void Executable::FindMember(const ProgramNode& source, Node* node) const {
   const Node& object = nodes_[source.operands[0]];
   if (object.op != Op::kLoad || object.operands[0] != 0) return;
   if (item) node->constant = nodes_[source.operands[1]].constant;
+  const std::string_view name = node->constant.view();
   node->local_member = true;
+  node->only_member = FindAttribute(name) == AttributeId::none && !name.starts_with('_');
   node->slot = object.operands[1];
 }
 
@@ -756,9 +758,13 @@ class Interpreter {
     }
     if (node.local_member) {
       const Value& object = active_->slots[node.slot];
-      const Value* found =
-          object.kind() == ValueKind::kDict ? Find(object.dict(), node.constant.view()) : nullptr;
-      if (found != nullptr) return runtime_.Work(1 + node.n_operands) ? *found : FailedAt(node);
+      if (object.kind() == ValueKind::kDict) {
+        const Value* found = Find(object.dict(), node.constant.view());
+        if (found != nullptr || node.only_member) {
+          if (!runtime_.Work(1 + node.n_operands)) return FailedAt(node);
+          return found != nullptr ? *found : runtime_.UndefinedElement(object, node.constant);
+        }
+      }
     }
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();

@@ -28,6 +28,7 @@ class Executable {
     Op op{};
     bool plain_test = false;      // a test that looks at no more than the type, without arguments
     bool local_member = false;    // by a constant name, of a variable of the running unit: `slot`
+    bool only_member = false;     // a local_member whose name is no attribute of any type
     bool equals_literal = false;  // == or != with a text of the template: `constant`
     uint32_t slot = 0;
     SourcePlace place;

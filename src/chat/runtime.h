@@ -243,6 +243,7 @@ class Runtime {
   // Whether `object` has the method `id` and the sandbox lets it be called.
   [[nodiscard]] static bool HasSafeMethod(const Value& object, AttributeId id);
   Value UndefinedName(const Value& name);
+  Value UndefinedElement(const Value& object, const Value& key);
   // The character at a position of a string.
   Value CharacterAt(const Value& string, uint64_t index);
 
@@ -256,7 +257,6 @@ class Runtime {
   Value LoopProperty(LoopObject* loop, AttributeId id);
   // object[key]: the value; or missing where Python raises TypeError or LookupError.
   Value PythonItem(const Value& object, const Value& key);
-  Value UndefinedElement(const Value& object, const Value& key);
   Value UnsafeAttribute(const Value& object, std::string_view name);
   bool AppendStringRepr(const Value& string, TextBuilder* out);
   bool AppendSequence(const Value& value, const char* open, const char* close, TextBuilder* out);
