@@ -12,7 +12,6 @@ using records::ModeOf;
 using records::WriteDecoded;
 using records::WriteEncoding;
 using records::WriteOffsets;
-using tokenizer::DecodeMode;
 using tokenizer::EncodeOptions;
 using tokenizer::Encoding;
 using tokenizer::Tokenizer;

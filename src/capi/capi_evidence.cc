@@ -31,7 +31,6 @@ struct slm_objects final : slm::capi::Handle {
 
 namespace {
 
-using slm::Error;
 using slm::ErrorCode;
 using slm::Fail;
 using slm::MakeError;

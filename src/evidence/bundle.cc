@@ -20,8 +20,8 @@ constexpr cbor::Limits kLimits = {.max_bytes = uint64_t{2} << 30,
                                   .max_items = (uint64_t{1} << 21) + 16,
                                   .max_string_bytes = uint64_t{2} << 30};
 
-std::unexpected<Error> Bad(std::string field, std::string what) {
-  return Fail(MakeError(ErrorCode::kGraphSchema, "bundle: " + std::move(what)).Field(std::move(field)));
+std::unexpected<Error> Bad(std::string_view field, std::string_view what) {
+  return Fail(MakeError(ErrorCode::kGraphSchema, "bundle: " + std::string(what)).Field(field));
 }
 
 Status ReadObjects(const cbor::Array& array, const std::string& key, std::map<Hash256, Bytes>* out) {
