@@ -30,8 +30,8 @@ struct ErrorPlace {
 struct Fault {
   Error error;
   ErrorPlace place;
-  // NOLINTNEXTLINE(google-explicit-constructor): an Error without a place is a fault too, so that SLM_TRY
-  // works
+  // An Error without a place is a fault too, so that SLM_TRY works.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Fault(Error of, ErrorPlace at = {}) : error(std::move(of)), place(at) {}
 };
 using RecordStatus = std::expected<void, Fault>;
