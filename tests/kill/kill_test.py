@@ -123,7 +123,7 @@ def attack(name: str, arguments: list[str], key: str, args: argparse.Namespace, 
             raise SystemExit(f"FAILED: {when}: the rerun leaves {sorted(p.name for p in out.parent.iterdir())}")
     if 2 * n_killed < args.kills:
         raise SystemExit(f"FAILED: {name}: only {n_killed} of {args.kills} runs were there to be killed")
-    print(f"{name}: {n_killed} of {args.kills} killed within {duration * 1000:.0f} ms, every store clean, "
+    print(f"figures: {name}: {n_killed} of {args.kills} killed within {duration * 1000:.0f} ms, every store clean, "
           f"every rerun gives {expected[:16]}")
 
 

@@ -47,14 +47,14 @@ def main() -> int:
         first = train(first_folder)
         from_committed = differing(first, contents(COMMITTED))
         if not from_committed:
-            print("the committed files, byte for byte")
+            print("figures: the committed files, byte for byte")
             return 0
         print("differs from the committed files (another CPU may): " + ", ".join(from_committed))
         between = differing(first, train(pathlib.Path(folder) / "second"))
         if between:
             print("and two trainings here differ from each other: " + ", ".join(between))
             return 1
-        print("two trainings here agree byte for byte")
+        print("figures: two trainings here agree byte for byte; not the committed files")
         judge = [str(args.python), str(TOOLS / "check_heldout.py"), str(first_folder), str(HELDOUT)]
         return subprocess.run(judge, check=False).returncode
 
