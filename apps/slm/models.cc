@@ -104,16 +104,16 @@ class SourceFolder {
 
   // The text of a file; none if it is not there.
   [[nodiscard]] Result<std::optional<std::string>> Read(std::string_view file, uint64_t max_bytes) const {
-    std::string path = NameOf(file);
     if (store_ != nullptr) {
       const acquire::SourceFile* found = acquisition_.Find(file);
       if (found == nullptr) return std::optional<std::string>();
-      SLM_ASSIGN(path, store_->BlobPath(found->blob));
+      SLM_ASSIGN(const Bytes bytes, store_->ReadBlob(found->blob, max_bytes));
+      return std::optional(std::string(AsText(bytes)));
     }
+    const std::string path = NameOf(file);
     if (!IsFile(path)) return std::optional<std::string>();
-    auto text = ReadTextFile(path, max_bytes);
-    if (!text.has_value()) return Fail(std::move(text).error());
-    return std::optional(*std::move(text));
+    SLM_ASSIGN(std::string text, ReadTextFile(path, max_bytes));
+    return std::optional(std::move(text));
   }
 
   // Names of the files NAME.jinja in the folder of further templates.
@@ -210,27 +210,20 @@ Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
   return records::TemplateOfArtifact(*artifact, path);
 }
 
-}  // namespace
-
-Result<std::string> ReadTokenizerJson(const ModelName& model) {
-  SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
-  if (folder) {
-    SLM_ASSIGN(std::optional<std::string> text, folder->Read(kTokenizerFile, kMaxTokenizerBytes));
-    if (text) return *std::move(text);
-    return Fail(MakeError(ErrorCode::kNotFound, "the source has no tokenizer.json")
-                    .In(folder->NameOf(kTokenizerFile)));
-  }
-  const std::string& path = model.text;
+// The text of a tokenizer.json, or of the one in a .slm file.
+Result<std::string> ReadTokenizerFile(const std::string& path) {
   if (path.ends_with(".slm")) {
     SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
     return ReadBlob(*artifact, "tokenizer-json", path);
   }
-  if (path.ends_with(".model") || path.ends_with(".gguf")) {
+  if (path.ends_with(".gguf")) {
     return Fail(MakeError(ErrorCode::kTokUnsupported, "vocabularies of this kind are not run by this version")
                     .In(path));
   }
   return ReadTextFile(path, kMaxTokenizerBytes);
 }
+
+}  // namespace
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelName& model,
                                                                   const tokenizer::LoadOptions& options) {
@@ -240,9 +233,14 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelNam
     return Named(tokenizer::Tokenizer::FromSentencePiece(AsBytes(file)), path);
   }
   SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
-  SLM_ASSIGN(std::string text, ReadTokenizerJson(model));
-  return Named(tokenizer::Tokenizer::FromJson(std::move(text), options),
-               folder ? folder->NameOf(kTokenizerFile) : path);
+  if (folder) {
+    const std::string name = folder->NameOf(kTokenizerFile);
+    SLM_ASSIGN(std::optional<std::string> text, folder->Read(kTokenizerFile, kMaxTokenizerBytes));
+    if (!text) return Fail(MakeError(ErrorCode::kNotFound, "the source has no tokenizer.json").In(name));
+    return Named(tokenizer::Tokenizer::FromJson(*std::move(text), options), name);
+  }
+  SLM_ASSIGN(std::string text, ReadTokenizerFile(path));
+  return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), path);
 }
 
 bool MayHoldTokenizer(const ModelName& model) {

@@ -22,8 +22,6 @@ struct ModelName {
 // Errors name the file.
 [[nodiscard]] Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(
     const ModelName& model, const tokenizer::LoadOptions& options = {});
-// The text of that tokenizer.json.
-[[nodiscard]] Result<std::string> ReadTokenizerJson(const ModelName& model);
 // Whether a tokenizer may stand beside the template: not with a .jinja file alone.
 [[nodiscard]] bool MayHoldTokenizer(const ModelName& model);
 
