@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "codec/sha256.h"
+#include "evidence/receipt.h"
 
 namespace slm::evidence {
 namespace {
@@ -63,6 +64,13 @@ Status MustRun(const golden::Golden& evidence, const std::string& pinned) {
 }
 
 }  // namespace
+
+OraclePin PinOf(const Node* family_profile, const Node* tokenizer) {
+  OraclePin pin;
+  if (family_profile != nullptr) pin.framework = TextOf(*family_profile, "pinned_source");
+  if (tokenizer != nullptr) pin.tokenizer = TextOf(*tokenizer, "reference");
+  return pin;
+}
 
 Status CheckEvidenceOfPin(const OraclePin& pin, const golden::Golden& evidence) {
   SLM_TRY(MustRun(evidence, pin.framework));

@@ -46,6 +46,8 @@ struct OraclePin {
   std::string framework;                 // "transformers 5.24.0"
   std::optional<std::string> tokenizer;  // "tokenizers 0.23.3"; absent where the artifact holds no tokenizer
 };
+// What an artifact's nodes pin; null for a node that is absent.
+[[nodiscard]] OraclePin PinOf(const Node* family_profile, const Node* tokenizer);
 // The oracle ran these libraries with the settings that its mode asks for: eager attention, deterministic
 // algorithms, no reduced precision (TF32) and, for `reference`, float32 (ORA-01, ORA-02).
 // Error: GRAPH-SCHEMA with the generator's key in `field`.

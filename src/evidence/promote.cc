@@ -72,11 +72,11 @@ class Writer {
     }
     SLM_ASSIGN(const Node profile, ReadNode(source_, *node.Child("family-profile")));
     SLM_TRY(CheckSourceOfArtifact(parts_.acquisition, acquisition_, profile, *artifact));
-    pin_.framework = TextOf(profile, "pinned_source");
-    if (const Hash256* tokenizer = node.Child("tokenizer")) {
-      SLM_ASSIGN(const Node tokenizer_node, ReadNode(source_, *tokenizer));
-      pin_.tokenizer = TextOf(tokenizer_node, "reference");
+    std::optional<Node> tokenizer;
+    if (const Hash256* id = node.Child("tokenizer")) {
+      SLM_ASSIGN(tokenizer, ReadNode(source_, *id));
     }
+    pin_ = PinOf(&profile, tokenizer ? &*tokenizer : nullptr);
     return CheckFilesOfArtifact(files_, *artifact);
   }
 

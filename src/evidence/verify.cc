@@ -372,15 +372,6 @@ class Verifier {
     Add("artifact", ClaimState::kFails, status.error().message, id, status.error().CodeText());
   }
 
-  OraclePin PinOf(const Node& promotion) const {
-    OraclePin pin;
-    if (const Node* profile = ChildOf(promotion, "family-profile"))
-      pin.framework = TextOf(*profile, "pinned_source");
-    if (const Node* tokenizer = ChildOf(promotion, "tokenizer"))
-      pin.tokenizer = TextOf(*tokenizer, "reference");
-    return pin;
-  }
-
   Status OpenAndCompare(const Node& promotion) {
     std::vector<Hash256> blobs;
     for (const Hash256& id : promotion.Children("oracle-run")) {
@@ -412,7 +403,7 @@ class Verifier {
       return {};
     }
     SLM_ASSIGN(const OpenEvidence evidence, OpenEvidenceBlobs(source_, blobs));
-    const OraclePin pin = PinOf(promotion);
+    const OraclePin pin = PinOf(ChildOf(promotion, "family-profile"), ChildOf(promotion, "tokenizer"));
     for (size_t i = 0; i < blobs.size(); ++i) {
       const Node& run = *NodeAt(promotion.Children("oracle-run")[i]);
       const golden::Golden& container = *evidence.containers[i];
