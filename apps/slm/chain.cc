@@ -283,6 +283,7 @@ class Chain {
     evidence::ObserveOptions options;
     options.like = evidence_.reference;
     options.cases_sha256 = Sha256Of(parts_.cases);
+    options.cases_name = request_.cases_path;
     options.on_progress = [this](uint64_t done, uint64_t total) { Progress("observe", done, total); };
     SLM_ASSIGN(auto blob, store_.NewBlob());
     SLM_TRY(evidence::Observe(*candidate_, cases_, options,

@@ -89,6 +89,7 @@ Status Run(AppContext& context, const ObserveArgs& args) {
   options.all_taps = args.taps == "all";
   if (!options.all_taps) options.taps = SplitNames(args.taps);
   options.cases_sha256 = Sha256Of(AsBytes(cases_text));
+  options.cases_name = args.cases;
   std::unique_ptr<MappedFile> like_file;
   std::shared_ptr<const golden::Golden> like;
   if (!args.like.empty()) {

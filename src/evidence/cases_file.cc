@@ -207,6 +207,7 @@ Result<std::vector<CaseSpec>> ParseCases(std::string_view file) {
       return Fail(
           MakeError(ErrorCode::kCaseSchema, "the id " + spec->id + " stands twice").At(begin).Field("id"));
     }
+    spec->byte_offset = begin;
     cases.push_back(*std::move(spec));
     if (cases.size() > kMaxCases) return Fail(MakeError(ErrorCode::kLimit, "at most 65536 cases").At(begin));
     begin = end + 1;

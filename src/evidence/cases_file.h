@@ -28,6 +28,7 @@ struct CaseSpec {
   bool add_special_tokens = true;      // text only
   bool add_generation_prompt = false;  // messages only
   bool stop_at_eos = true;
+  uint64_t byte_offset = 0;  // of the record in its cases file
 };
 
 // Errors: CASE-SCHEMA with the byte offset in the file and the key in `field`; the JSON codes; LIMIT.

@@ -146,6 +146,10 @@ class Observer {
         Error error = std::move(status).error();
         error.message = "case " + cases[i].id + ": " + error.message;
         if (error.field.empty()) error.field = cases[i].id;
+        if (error.file.empty()) {  // else it is the output's
+          error.file = options_.cases_name;
+          error.byte_offset = cases[i].byte_offset;
+        }
         return Fail(std::move(error));
       }
       if (options_.on_progress) options_.on_progress(i + 1, cases.size());

@@ -30,10 +30,12 @@ struct ObserveOptions {
   uint64_t top_k = 64;            // without `like`
   uint64_t prefill_chunk = 0;     // positions fed at a time; 0: all. The container is the same.
   Hash256 cases_sha256{};
+  std::string cases_name;  // of the cases file, for errors; may be empty
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // cases; may be empty
 };
 
-// Errors: those of Candidate::Prepare and the session, with the case id in `field`, and of the sink.
+// Errors: those of Candidate::Prepare and the session, at the case's record in the cases file, with the case
+// id in the message (and in `field`, where nothing else stands there), and of the sink.
 [[nodiscard]] Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases,
                              const ObserveOptions& options, const golden::GoldenWriter::Sink& sink);
 

@@ -118,19 +118,22 @@ Status LoadAddedTokens(json::Value list, const LoadOptions& options, Compiled* o
   return {};
 }
 
-// Every id from 0 to the highest must name a token (TOK-ID-GAP).
+// Every id from 0 to the highest of the model's own tokens must name a token (TOK-ID-GAP). Added tokens may
+// stand higher with free ids between, as in the published files of cl100k and o200k.
 Status CheckGaps(json::Value model, const Compiled& compiled) {
   const Vocabulary& vocabulary = compiled.model->vocabulary();
   std::vector<bool> taken(size_t{vocabulary.max_id()} + 1 + compiled.added.tokens().size() + 1, false);
   uint32_t highest = 0;
-  const auto take = [&taken, &highest](uint32_t id) {
+  const auto take = [&taken](uint32_t id) {
     if (id >= taken.size()) taken.resize(size_t{id} + 1, false);
     taken[id] = true;
-    highest = std::max(highest, id);
   };
-  for (const Vocabulary::Entry& entry : vocabulary.entries()) take(entry.id);
+  for (const Vocabulary::Entry& entry : vocabulary.entries()) {
+    take(entry.id);
+    if (compiled.added.FindId(entry.id) == nullptr) highest = std::max(highest, entry.id);
+  }
   for (const AddedToken& token : compiled.added.tokens()) take(token.id);
-  if (vocabulary.size() + compiled.added.tokens().size() == 0) return {};
+  if (taken.empty()) return {};
   const auto end = taken.begin() + static_cast<ptrdiff_t>(highest);
   const auto gap = std::find(taken.begin(), end, false);
   if (gap == end) return {};

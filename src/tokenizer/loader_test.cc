@@ -34,6 +34,17 @@ void Expect(const BadFile& bad) {
   EXPECT_EQ(loaded.error().field, bad.field) << bad.name;
 }
 
+// The published files of cl100k and o200k: the vocabulary's own ids have no gap, the added tokens' have.
+TEST(Loader, Tok07AddedTokensMayLeaveIdsFree) {
+  const auto loaded = Tokenizer::FromJson(
+      R"({"added_tokens":[{"id":4,"content":"z","single_word":false,"lstrip":false,"rstrip":false,)"
+      R"("normalized":false,"special":true}],"model":{"type":"BPE","vocab":{"a":0,"b":1,"z":4},"merges":[]}})");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().ToString();
+  EXPECT_EQ((*loaded)->Encode("azb", {})->ids, (std::vector<uint32_t>{0, 4, 1}));
+  EXPECT_EQ((*loaded)->Decode(std::vector<uint32_t>{3}, DecodeMode::kRaw).error().code,
+            ErrorCode::kTokUnknownId);
+}
+
 TEST(Loader, Tok07AppendixGVocabulary) {
   const std::string vocab = "$.model.vocab";
   const BadFile cases[] = {
@@ -46,6 +57,10 @@ TEST(Loader, Tok07AppendixGVocabulary) {
       {"G08", WithModel(R"("vocab":{"a":0,"b":1,"c":0},"merges":[])"), ErrorCode::kTokIdDup, "0},",
        vocab.c_str()},
       {"G09", WithModel(R"("vocab":{"a":0,"b":3},"merges":[])"), ErrorCode::kTokIdGap, "3}", vocab.c_str()},
+      {"G09 below an added token's id",
+       R"({"added_tokens":[{"id":5,"content":"z","single_word":false,"lstrip":false,"rstrip":false,)"
+       R"("normalized":false,"special":true}],"model":{"type":"BPE","vocab":{"a":0,"b":3,"z":5},"merges":[]}})",
+       ErrorCode::kTokIdGap, "3,", vocab.c_str()},
       {"G10", WithModel(R"("vocab":{"a":0,"b":1},"merges":[["a","x"]])"), ErrorCode::kTokMerge, "[\"a\"",
        "$.model.merges[0]"},
       {"G10 result", WithModel(R"("vocab":{"a":0,"b":1},"merges":["a b"])"), ErrorCode::kTokMerge, "\"a b\"",

@@ -873,6 +873,15 @@ class Smoke(Case):
         again = self.json("observe", self.artifact, "--cases", cases, "-o", out)
         self.assertEqual(again["sha256"], first["sha256"])
 
+    def test_a_case_that_cannot_run_is_named_with_its_place(self) -> None:
+        cases, out = self.work / "unrunnable.jsonl", self.work / "unrunnable.golden"
+        first = '{"id":"a","ids":[0]}\n'
+        cases.write_text(first + '{"id":"b","ids":[999]}\n')
+        error = self.refused(3, "RUN-TOKEN", "observe", self.artifact, "--cases", cases, "-o", out)
+        self.assertEqual((error["file"], error["byte_offset"]), (str(cases), len(first)))
+        self.assertIn("case b", error["message"])
+        self.assertFalse(out.exists())
+
     def test_exit_statuses_of_the_chain(self) -> None:
         reference = VECTORS / "reference.golden"
         chain = ("promote", DEMO, "--cases", VECTORS / "cases.jsonl", "--policy", POLICY, "--evidence", reference,
