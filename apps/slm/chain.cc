@@ -368,6 +368,13 @@ bool LooksLikeId(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+Status RefuseNaming(const std::string& name, const std::string& revision) {
+  if (name.empty() && revision.empty()) return {};
+  return Fail(
+      MakeError(ErrorCode::kUsage, "an acquisition has its name and revision; these go with a directory")
+          .Field(name.empty() ? "--revision" : "--name"));
+}
+
 Status CheckSource(const std::string& source) {
   if (IsDirectory(source)) return {};
   if (access(source.c_str(), F_OK) == 0) {

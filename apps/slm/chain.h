@@ -45,6 +45,8 @@ struct ArtifactNode {
 // `source` is a directory or could be the id of an acquisition; nothing is opened. Errors: NOT-FOUND,
 // UNSUPPORTED for a file, which no source of this version is.
 [[nodiscard]] Status CheckSource(const std::string& source);
+// For a source that is an acquisition. Error: USAGE where either was given.
+[[nodiscard]] Status RefuseNaming(const std::string& name, const std::string& revision);
 // Whether this could be the id of a node, or its first digits.
 [[nodiscard]] bool LooksLikeId(std::string_view text);
 

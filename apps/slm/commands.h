@@ -69,6 +69,8 @@ class ProgressBar {
 [[nodiscard]] Result<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes);
 // The system's folder for temporary files. Errors: IO.
 [[nodiscard]] Result<std::string> TemporaryDirectory();
+// A file name for `--json`: as it is, or escaped where it is not UTF-8.
+[[nodiscard]] std::string JsonName(const std::string& name);
 // Before any work: `out` is a name to write to, no input of the command, and not inside a directory that is
 // one. Error: USAGE.
 [[nodiscard]] Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs);

@@ -155,6 +155,10 @@ Result<std::string> TemporaryDirectory() {
   return path.string();
 }
 
+std::string JsonName(const std::string& name) {
+  return FindUtf8Fault(name) ? EscapeForDisplay(name) : name;
+}
+
 Status CheckOutput(const std::string& out, const std::vector<std::string>& inputs) {
   if (out.empty() || out == "-") {
     return Fail(MakeError(ErrorCode::kUsage, out.empty() ? "the name of the file to write is empty"
@@ -164,15 +168,17 @@ Status CheckOutput(const std::string& out, const std::vector<std::string>& input
   }
   struct stat target{};
   const bool exists = stat(out.c_str(), &target) == 0;
-  if (exists && !S_ISREG(target.st_mode)) return {};
-  for (const std::string& input : inputs) SLM_TRY(RefuseIfInside(out, input));
-  if (!exists) return {};
   struct stat standard_output{};
-  if (fstat(STDOUT_FILENO, &standard_output) == 0 && SameFile(target, standard_output)) {
-    return Fail(MakeError(ErrorCode::kUsage, "standard output goes to this file; write to another name")
+  if (exists && !S_ISCHR(target.st_mode) && fstat(STDOUT_FILENO, &standard_output) == 0 &&
+      SameFile(target, standard_output)) {
+    return Fail(MakeError(ErrorCode::kUsage,
+                          "standard output goes there, and carries the summary; write to another name")
                     .In(out)
                     .Field("--out"));
   }
+  if (exists && !S_ISREG(target.st_mode)) return {};
+  for (const std::string& input : inputs) SLM_TRY(RefuseIfInside(out, input));
+  if (!exists) return {};
   for (const std::string& input : inputs) {
     SLM_TRY(RefuseIfSame(out, target, input));
     std::error_code ended;

@@ -16,8 +16,8 @@ namespace {
 struct ConvertArgs {
   std::string source;
   std::string out;
-  std::string name = "unnamed";
-  std::string revision = "unstated";
+  std::string name;
+  std::string revision;
   std::vector<std::string> accepted;
   std::vector<std::string> decisions;
 };
@@ -26,6 +26,7 @@ struct ConvertArgs {
 Result<acquire::Acquisition> Acquired(Store& store, const std::string& store_directory,
                                       const ConvertArgs& args, Statements* statements) {
   if (!IsDirectory(args.source)) {
+    SLM_TRY(RefuseNaming(args.name, args.revision));
     SLM_TRY(RefuseAcquisitionStatements(*statements));
     SLM_ASSIGN(const Hash256 id, ResolveNode(store, args.source));
     return acquire::LoadAcquisition(store, id);
@@ -33,8 +34,8 @@ Result<acquire::Acquisition> Acquired(Store& store, const std::string& store_dir
   acquire::DirectoryRequest request;
   request.directory = args.source;
   request.store_directory = store_directory;
-  request.name = args.name;
-  request.revision = args.revision;
+  request.name = args.name.empty() ? "unnamed" : args.name;
+  request.revision = args.revision.empty() ? "unstated" : args.revision;
   request.decision_paths = TakeAcquisitionPaths(statements);
   request.accept_conflict_paths = statements->accept_conflict_paths;
   ProgressBar bar("acquire");
@@ -115,7 +116,7 @@ void RunConvert(const ConvertArgs& args, AppContext& context) {
     return context.Print(text);
   }
   json::Writer out(/*indent=*/true);
-  out.BeginObject().Key("artifact").String(ToHex(result.root)).Key("file").String(args.out);
+  out.BeginObject().Key("artifact").String(ToHex(result.root)).Key("file").String(JsonName(args.out));
   out.Key("size").Uint(result.file_size).Key("sha256").String(ToHex(result.file_sha256));
   out.Key("node").String(ToHex(result.artifact_node)).Key("acquisition").String(ToHex(acquisition.id));
   out.Key("ledger").BeginObject().Key("stored").Uint(result.n_stored);

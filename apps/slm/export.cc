@@ -28,7 +28,7 @@ Status Run(AppContext& context, const ExportArgs& args) {
   const uint64_t n_nodes = bundle.objects.nodes.size(), n_blobs = bundle.objects.blobs.size();
   if (context.json) {
     json::Writer out;
-    out.BeginObject().Key("out").String(args.out).Key("receipt").String(ToHex(receipt));
+    out.BeginObject().Key("out").String(JsonName(args.out)).Key("receipt").String(ToHex(receipt));
     out.Key("nodes").Uint(n_nodes).Key("blobs").Uint(n_blobs).Key("bytes").Uint(bytes.size());
     context.Print(out.EndObject().Take() + "\n");
   } else {

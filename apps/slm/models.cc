@@ -12,6 +12,7 @@
 #include "apps/slm/commands.h"
 #include "chat/isolated.h"
 #include "codec/json.h"
+#include "evidence/candidate.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
 #include "store/store.h"
@@ -210,12 +211,8 @@ Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
   return records::TemplateOfArtifact(*artifact, path);
 }
 
-// The text of a tokenizer.json, or of the one in a .slm file.
+// The text of a tokenizer.json.
 Result<std::string> ReadTokenizerFile(const std::string& path) {
-  if (path.ends_with(".slm")) {
-    SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
-    return ReadBlob(*artifact, "tokenizer-json", path);
-  }
   if (path.ends_with(".gguf")) {
     return Fail(MakeError(ErrorCode::kTokUnsupported, "vocabularies of this kind are not run by this version")
                     .In(path));
@@ -238,6 +235,13 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelNam
     SLM_ASSIGN(std::optional<std::string> text, folder->Read(kTokenizerFile, kMaxTokenizerBytes));
     if (!text) return Fail(MakeError(ErrorCode::kNotFound, "the source has no tokenizer.json").In(name));
     return Named(tokenizer::Tokenizer::FromJson(*std::move(text), options), name);
+  }
+  if (path.ends_with(".slm")) {
+    SLM_ASSIGN(const std::shared_ptr<const Artifact> artifact, OpenArtifact(path));
+    SLM_ASSIGN(std::string text, ReadBlob(*artifact, "tokenizer-json", path));
+    tokenizer::LoadOptions decided = evidence::TokenizerOptionsOf(*artifact);
+    decided.lenient = options.lenient;
+    return Named(tokenizer::Tokenizer::FromJson(std::move(text), decided), path);
   }
   SLM_ASSIGN(std::string text, ReadTokenizerFile(path));
   return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), path);

@@ -113,7 +113,13 @@ Status Run(AppContext& context, const ObserveArgs& args) {
   const std::string sha256 = ToHex(hash.Finish());
   if (context.json) {
     json::Writer writer;
-    writer.BeginObject().Key("out").String(args.out).Key("sha256").String(sha256).Key("bytes").Uint(n_bytes);
+    writer.BeginObject()
+        .Key("out")
+        .String(JsonName(args.out))
+        .Key("sha256")
+        .String(sha256)
+        .Key("bytes")
+        .Uint(n_bytes);
     writer.Key("cases")
         .Uint(cases->size())
         .Key("artifact")

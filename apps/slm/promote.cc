@@ -13,8 +13,10 @@ namespace {
 
 struct PromoteArgs {
   std::string source, name, revision, cases, policy, out;
-  std::vector<std::string> evidence, decisions, accepted;
+  std::vector<std::string> evidence, decisions, accepted, backends;
 };
+
+constexpr std::string_view kBackend = "native-scalar";  // ChainRequest knows no other
 
 void WriteJson(AppContext& context, const ChainResult& result) {
   json::Writer out(true);
@@ -36,6 +38,15 @@ void WriteJson(AppContext& context, const ChainResult& result) {
 
 Status Run(AppContext& context, const PromoteArgs& args) {
   SLM_TRY(CheckSource(args.source));
+  if (!IsDirectory(args.source)) SLM_TRY(RefuseNaming(args.name, args.revision));
+  for (const std::string& backend : args.backends) {
+    if (backend != kBackend) {
+      return Fail(MakeError(ErrorCode::kUnsupported, "promote runs " + std::string(kBackend) + "; what '" +
+                                                         backend +
+                                                         "' observed is compared with it by slm compare")
+                      .Field("--backend"));
+    }
+  }
   constexpr std::string_view kArtifactName = "/model.slm", kObservationName = "/candidate.golden";
   if (!args.out.empty()) {
     std::vector<std::string> inputs = args.evidence;
@@ -104,6 +115,7 @@ void RegisterPromote(Command& root, AppContext& context) {
   command.Option("--evidence", &args->evidence,
                  "Oracle container; once for each of the modes reference, source, truth");
   command.Option("--policy", &args->policy, "Tolerance policy", true);
+  command.Option("--backend", &args->backends, "What runs the candidate: native-scalar");
   command.Option("--name", &args->name, "Name of the source (default: the folder's name)");
   command.Option("--revision", &args->revision, "Revision of the source (default: unversioned)");
   command.Option("--decision", &args->decisions, "Statement of a person (license, tokenizer)");

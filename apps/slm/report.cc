@@ -1,6 +1,8 @@
 // slm report RECEIPT -o report.html [--junit F]
 #include "report/report.h"
 
+#include <filesystem>
+
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
 #include "slm_file/output_file.h"
@@ -14,7 +16,15 @@ struct ReportArgs {
 
 Status Run(AppContext& context, const ReportArgs& args) {
   SLM_TRY(CheckOutput(args.out, {context.store}));
-  if (!args.junit.empty()) SLM_TRY(CheckOutput(args.junit, {context.store}));
+  if (!args.junit.empty()) {
+    SLM_TRY(CheckOutput(args.junit, {context.store}));
+    std::error_code ignored;
+    if (std::filesystem::weakly_canonical(args.out, ignored) ==
+        std::filesystem::weakly_canonical(args.junit, ignored))
+      return Fail(MakeError(ErrorCode::kUsage, "the page and the JUnit file have one name")
+                      .In(args.out)
+                      .Field("--junit"));
+  }
   SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
   SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
   SLM_ASSIGN(const report::ReportData data,
@@ -25,7 +35,7 @@ Status Run(AppContext& context, const ReportArgs& args) {
   const bool holds = data.verification.Holds({});
   if (context.json) {
     json::Writer writer;
-    writer.BeginObject().Key("receipt").String(ToHex(receipt)).Key("out").String(args.out);
+    writer.BeginObject().Key("receipt").String(ToHex(receipt)).Key("out").String(JsonName(args.out));
     writer.Key("bytes").Uint(html.size()).Key("holds").Bool(holds).EndObject();
     context.Print(writer.Take() + "\n");
   } else {

@@ -2,6 +2,7 @@
 #include "evidence/verify.h"
 
 #include <filesystem>
+#include <set>
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
@@ -34,6 +35,47 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
   }
 }
 
+// Notes the ids of the objects that `source` has and was asked for.
+evidence::ObjectSource Watched(const evidence::ObjectSource& source, std::set<Hash256>* served) {
+  const auto watch = [served](auto get) {
+    return [get, served](const Hash256& id) -> Result<Bytes> {
+      auto bytes = get(id);
+      if (bytes.has_value()) served->insert(id);
+      return bytes;
+    };
+  };
+  return {.node = watch(source.node), .blob = watch(source.blob)};
+}
+
+// An object's id is the hash of its bytes, so a damaged object is one that nothing asks for, and the store's
+// own may have stood in for it: then the bundle is not what its maker wrote.
+void ClaimBundle(const evidence::Bundle& bundle, const std::set<Hash256>& served,
+                 evidence::Verification* verification) {
+  std::string first;
+  size_t n_foreign = 0;
+  for (const auto* objects : {&bundle.objects.nodes, &bundle.objects.blobs}) {
+    for (const auto& [id, bytes] : *objects) {
+      if (served.contains(id)) continue;
+      if (n_foreign++ == 0)
+        first = (objects == &bundle.objects.nodes ? "node " : "blob ") + ToHex(id) + ", " +
+                std::to_string(bytes.size()) + " bytes";
+    }
+  }
+  evidence::Claim claim;
+  claim.name = "bundle";
+  claim.state = n_foreign == 0 ? evidence::ClaimState::kHolds : evidence::ClaimState::kFails;
+  claim.node = ToHex(verification->receipt);
+  claim.detail = n_foreign == 0
+                     ? std::to_string(served.size()) + " objects, each a part of the receipt"
+                     : std::to_string(n_foreign) +
+                           " objects that the receipt does not reach, damaged or another's; first " + first;
+  if (n_foreign > 0) {
+    claim.code = "FSCK-HASH";
+    verification->problems.push_back({claim.code, claim.node, claim.name, claim.detail});
+  }
+  verification->claims.push_back(std::move(claim));
+}
+
 // A bundle's objects; what it leaves out comes from the store, where there is one. The source is judged again
 // if the store has its acquisition; otherwise license and conflicts are not claimed.
 Result<evidence::Verification> VerifyBundle(const AppContext& context, const VerifyArgs& args) {
@@ -43,7 +85,8 @@ Result<evidence::Verification> VerifyBundle(const AppContext& context, const Ver
   SLM_ASSIGN(const auto file, MappedFile::Open(args.receipt));
   auto bundle = evidence::DecodeBundle(file->bytes());
   if (!bundle.has_value()) return Fail(std::move(bundle).error().In(args.receipt));
-  evidence::ObjectSource source = bundle->objects.Source();
+  std::set<Hash256> served;
+  evidence::ObjectSource source = Watched(bundle->objects.Source(), &served);
   std::unique_ptr<Store> store;
   evidence::SourceJudge judge;
   std::error_code ignored;
@@ -56,7 +99,9 @@ Result<evidence::Verification> VerifyBundle(const AppContext& context, const Ver
           "source", MakeError(ErrorCode::kUnsupported, "the store does not have the source's acquisition")};
     };
   }
-  return evidence::Verify(source, bundle->receipt, judge);
+  SLM_ASSIGN(evidence::Verification verification, evidence::Verify(source, bundle->receipt, judge));
+  ClaimBundle(*bundle, served, &verification);
+  return verification;
 }
 
 Status Run(AppContext& context, const VerifyArgs& args) {

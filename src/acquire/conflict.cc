@@ -148,6 +148,7 @@ std::vector<Conflict> FindConflicts(const SourceView& view, const Profile& profi
   if (!view.config || !view.config->is_object()) return conflicts;
   FindArchitectureConflicts(*view.config, profile, &conflicts);
   FindVocabularyConflicts(view, profile, &conflicts, flags);
+  FindTokenizerConflicts(view, &conflicts);
   FindTokenConflicts(view, &conflicts, flags);
   FindTemplateConflicts(view, &conflicts, flags);
   return conflicts;

@@ -236,8 +236,8 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
       conflict.declarations.push_back(source.where);
     }
   }
-  if (first != nullptr) FindExampleConflicts(view, *first, conflicts);
-  if (conflict.declarations.empty()) return;
+  if (first == nullptr) return;
+  if (conflict.declarations.empty()) return FindExampleConflicts(view, *first, conflicts);
   conflict.declarations.push_back(first->where);
   conflict.message =
       "the chat template stands in several places and differs: " + conflict.declarations[0].Ref() + " and " +
@@ -246,6 +246,8 @@ void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* confli
                                       [](const Declaration& one) { return !one.can_hold; });
   if (names_card) conflict.message += kNoSupplier;
   conflicts->push_back(std::move(conflict));
+  FindExampleConflicts(view, *first,
+                       conflicts);  // last: an example only hints at what the templates say themselves
 }
 
 }  // namespace slm::acquire

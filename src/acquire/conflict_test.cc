@@ -422,5 +422,84 @@ TEST_F(ConflictTest, Acq12AddedTokens) {
           {"tokenizer.json#$", 0}});
 }
 
+// TOK-09: what the pinned library passes over in silence, inside tokenizer.json itself. The library's own
+// reading is the one that an artifact can hold.
+class TokenizerConflictTest : public ConflictTest {
+ protected:
+  static std::string Added(int id, const std::string& content, bool normalized = false) {
+    return R"({"id":)" + std::to_string(id) + R"(,"content":")" + content +
+           R"(","single_word":false,"lstrip":false,"rstrip":false,"normalized":)" +
+           (normalized ? "true" : "false") + R"(,"special":true})";
+  }
+  static TestSource With(const std::string& added, const std::string& vocab, const std::string& merges) {
+    TestSource source;
+    source.tokenizer = R"({"version":"1.0","added_tokens":[)" + added +
+                       R"(],"model":{"type":"BPE","unk_token":"<unk>","vocab":{)" + vocab +
+                       R"(},"merges":[)" + merges + "]}}";
+    return source;
+  }
+  const std::string added_ = Added(0, "<unk>") + "," + Added(1, "<s>") + "," + Added(2, "</s>");
+  const std::string vocab_ = R"("<unk>":0,"<s>":1,"</s>":2,"a":3)";
+};
+
+TEST_F(TokenizerConflictTest, Acq12TheLibrarysReadingCanHold) {
+  const auto at = [](const TestSource& source, std::string_view text, size_t skip = 0) {
+    return source.tokenizer.rfind(text) + skip;
+  };
+  EXPECT_TRUE(Find(With(added_, vocab_, "")).empty());
+  TestSource source = With(
+      Added(0, "<unk>") + "," + Added(1, "<s>") + "," + Added(2, "</s>") + "," + Added(2, "a"), vocab_, "");
+  Expect(source, "TOK-ADDED-ID", "a",
+         {{"tokenizer.json#$.added_tokens[3].id", at(source, R"("id":2)", 5)},
+          {"tokenizer.json#$.model.vocab.a", at(source, R"("a":3)", 4)}});
+  EXPECT_FALSE(Find(source)[0].declarations[0].can_hold);
+  EXPECT_TRUE(Find(source)[0].declarations[1].can_hold);
+  source = With(added_ + "," + Added(1, "<s>"), vocab_, "");
+  Expect(source, "TOK-ADDED-DUP", "<s>",
+         {{"tokenizer.json#$.added_tokens[3]", at(source, R"({"id":1)")},
+          {"tokenizer.json#$.added_tokens[1]", source.tokenizer.find(R"({"id":1)")}});
+  source = With(added_, R"("<unk>":0,"<s>":1,"</s>":2,"aa":3,"a":4)", R"("a a",["a","a"])");
+  source.weights = Safetensors({{"model.embed_tokens.weight", "F32", {5, 2}, Zeros(10)}});
+  source.config = Replaced(source.config, "\"vocab_size\":4", "\"vocab_size\":5");
+  EXPECT_TRUE(Find(source).empty())
+      << "one form in a list";  // merges of two forms are the loader's to refuse
+  source.tokenizer = Replaced(source.tokenizer, R"("a a",["a","a"])", R"(["a","a"],["a","a"])");
+  Expect(source, "TOK-MERGE-DUP", "merges",
+         {{"tokenizer.json#$.model.merges[0]", source.tokenizer.find(R"(["a","a"])")},
+          {"tokenizer.json#$.model.merges[1]", at(source, R"(["a","a"])")}});
+  source.tokenizer = Replaced(With(added_, vocab_, "").tokenizer, R"("a":3)", R"("a":4)");
+  Expect(source, "TOK-ID-GAP", "vocab",
+         {{"tokenizer.json#$.model.vocab.a", at(source, R"("a":4)", 4)},
+          {"tokenizer.json#$.model.vocab", at(source, R"({"<unk>":0)")}});
+}
+
+TEST_F(TokenizerConflictTest, Acq12EveryKindIsItsOwnConflict) {
+  TestSource source = With(added_ + "," + Added(1, "<s>") + "," + Added(2, "a"), vocab_, "");
+  const auto conflicts = Find(source);
+  ASSERT_EQ(conflicts.size(), 2u);
+  EXPECT_EQ(conflicts[0].code, ErrorCode::kTokAddedDup);
+  EXPECT_EQ(conflicts[1].code, ErrorCode::kTokAddedId);
+}
+
+TEST_F(TokenizerConflictTest, Acq12WhatNothingCanSettle) {
+  const auto ids = Find(With(added_, R"("<unk>":0,"<s>":1,"</s>":2,"a":2)", ""));
+  ASSERT_EQ(ids.size(), 1u);
+  EXPECT_EQ(ids[0].code, ErrorCode::kTokIdDup);
+  EXPECT_FALSE(ids[0].acceptable);
+  EXPECT_EQ(ids[0].declarations[0].Ref(), "tokenizer.json#$.model.vocab.</s>");
+  EXPECT_EQ(ids[0].declarations[1].Ref(), "tokenizer.json#$.model.vocab.a");
+  // Two normalized tokens of one normalized form: which one the library finds depends on its hash map.
+  TestSource source =
+      With(Added(3, "A", true) + "," + Added(4, "a", true), R"("<unk>":0,"<s>":1,"</s>":2)", "");
+  source.tokenizer = Replaced(source.tokenizer, "\"model\"", R"("normalizer":{"type":"Lowercase"},"model")");
+  source.weights = Safetensors({{"model.embed_tokens.weight", "F32", {5, 2}, Zeros(10)}});
+  source.config = Replaced(source.config, "\"vocab_size\":4", "\"vocab_size\":5");
+  const auto forms = Find(source);
+  ASSERT_EQ(forms.size(), 1u);
+  EXPECT_EQ(forms[0].code, ErrorCode::kTokAddedDup);
+  EXPECT_FALSE(forms[0].acceptable);
+  EXPECT_EQ(forms[0].declarations.size(), 2u);
+}
+
 }  // namespace
 }  // namespace slm::acquire

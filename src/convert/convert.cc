@@ -192,7 +192,7 @@ class Converter {
     if (value && value->is_object()) value = value->Find("content");
     if (value && value->is_string() && choice.ref == file + "#" + value->Path()) {
       SLM_ASSIGN(const ByteSpan bytes, tree_.Read(kTokenizerFile));
-      auto loaded = tokenizer::Tokenizer::FromJson(std::string(AsText(bytes)));
+      auto loaded = tokenizer::Tokenizer::FromJson(std::string(AsText(bytes)), TokenizerOptions());
       if (!loaded) return Fail(std::move(loaded).error().In(kTokenizerFile));
       if (const auto id = (*loaded)->TokenToId(value->string())) {
         policy_.held_tokens.push_back({choice.field, choice.ref, {*id}});
@@ -207,7 +207,9 @@ class Converter {
   // Every choice stands in the artifact, also where building the configuration met no contradiction.
   void RecordChoices() {
     for (const Choice& choice : options_.choices) {
-      const auto is_same = [&](const AcceptedConflict& row) { return row.field == choice.field; };
+      const auto is_same = [&](const AcceptedConflict& row) {
+        return row.field == choice.field && Info(row.code).name == choice.code;
+      };
       std::vector<AcceptedConflict>& rows = config_.accepted_conflicts;
       if (std::any_of(rows.begin(), rows.end(), is_same)) continue;
       const ErrorInfo* info = FindError(choice.code);
@@ -241,10 +243,17 @@ class Converter {
     return {};
   }
 
+  // Of what tokenizer.json says twice, differently, only what a person settled is taken.
+  [[nodiscard]] tokenizer::LoadOptions TokenizerOptions() const {
+    tokenizer::LoadOptions options;
+    for (const Choice& choice : options_.choices) options.Accept(choice.code);
+    return options;
+  }
+
   // The published tokenizer must load, and must not give ids that the embedding does not have.
   Status CheckTokenizer() {
     SLM_ASSIGN(const ByteSpan bytes, tree_.Read(kTokenizerFile));
-    auto loaded = tokenizer::Tokenizer::FromJson(std::string(AsText(bytes)));
+    auto loaded = tokenizer::Tokenizer::FromJson(std::string(AsText(bytes)), TokenizerOptions());
     if (!loaded) return Fail(std::move(loaded).error().In(kTokenizerFile));
     const uint64_t n_ids = (*loaded)->vocab_size();
     if (n_ids <= config_.config.vocab_size) return {};

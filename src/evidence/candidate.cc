@@ -39,13 +39,22 @@ Status CheckVocabulary(const tokenizer::Tokenizer& tokenizer, uint64_t n_rows) {
 
 }  // namespace
 
+tokenizer::LoadOptions TokenizerOptionsOf(const Artifact& artifact) {
+  tokenizer::LoadOptions options;
+  for (const cbor::Value& row : *artifact.manifest().Find("accepted_conflicts")->AsArray()) {
+    options.Accept(*row.AsMap()->Find("code")->AsTextString());
+  }
+  return options;
+}
+
 Result<std::shared_ptr<const Candidate>> Candidate::Open(const std::shared_ptr<const Artifact>& artifact) {
   auto candidate = std::shared_ptr<Candidate>(new Candidate());
   candidate->artifact_ = artifact;
   SLM_ASSIGN(candidate->model_, Model::Load(artifact));
   SLM_ASSIGN(const std::optional<ByteSpan> text, OptionalBlob(*artifact, "tokenizer-json"));
   if (text) {
-    SLM_ASSIGN(candidate->tokenizer_, tokenizer::Tokenizer::FromJson(std::string(AsText(*text))));
+    SLM_ASSIGN(candidate->tokenizer_,
+               tokenizer::Tokenizer::FromJson(std::string(AsText(*text)), TokenizerOptionsOf(*artifact)));
     SLM_TRY(CheckVocabulary(*candidate->tokenizer_, candidate->model_->config().vocab_size));
   }
   SLM_ASSIGN(const std::optional<ByteSpan> ir, OptionalBlob(*artifact, "template-ir"));
@@ -61,7 +70,7 @@ Result<std::shared_ptr<const Candidate>> Candidate::Open(const std::shared_ptr<c
   return candidate;
 }
 
-Result<Prompt> Candidate::Prepare(const CaseSpec& spec) const {
+Result<Prompt> Candidate::Prepare(const CaseSpec& spec, DeclaredLengths lengths) const {
   Prompt prompt;
   if (spec.kind == golden::InputKind::kTokenIds) {
     prompt.ids = spec.ids;
@@ -74,6 +83,7 @@ Result<Prompt> Candidate::Prepare(const CaseSpec& spec) const {
   std::string text(AsText(spec.data));
   tokenizer::EncodeOptions options;
   options.add_special_tokens = spec.add_special_tokens;
+  options.truncation = options.padding = lengths == DeclaredLengths::kApplied;
   if (spec.kind == golden::InputKind::kMessages) {
     if (!template_)
       return Fail(MakeError(ErrorCode::kTplMissing, "the artifact has no chat template").Field(spec.id));

@@ -25,6 +25,14 @@ struct Prompt {
   std::optional<tokenizer::Encoding> encoding;  // text and messages
 };
 
+// How an artifact's tokenizer is loaded: as its source's decisions say (`accepted_conflicts` of the
+// manifest).
+[[nodiscard]] tokenizer::LoadOptions TokenizerOptionsOf(const Artifact& artifact);
+
+// Truncation and padding that tokenizer.json declares: its library applies them, and so do cases (L1);
+// Transformers switches both off at each call, and so do runs and conversations.
+enum class DeclaredLengths { kApplied, kIgnored };
+
 class Candidate {
  public:
   // Errors: those of Model::Load, Tokenizer::FromJson, Template::Load.
@@ -40,7 +48,7 @@ class Candidate {
   // Renders and encodes. Messages are encoded with special tokens off: the template wrote them.
   // Errors: UNSUPPORTED where the artifact has no tokenizer, TPL-MISSING without a template, and those of
   // the tokenizer and the template.
-  [[nodiscard]] Result<Prompt> Prepare(const CaseSpec& spec) const;
+  [[nodiscard]] Result<Prompt> Prepare(const CaseSpec& spec, DeclaredLengths lengths) const;
 
  private:
   Candidate() = default;

@@ -42,6 +42,65 @@ Status OnlyMembers(const json::Value& record, std::initializer_list<std::string_
   return {};
 }
 
+namespace {
+
+constexpr size_t kIdWithin = 64 << 10;  // bytes of a damaged line in which its id is looked for
+
+size_t SkipBlanks(std::string_view text, size_t at) {
+  return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
+}
+
+// One past the value that starts at `at`, by brackets and quotes alone.
+size_t EndOfValue(std::string_view text, size_t at) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      in_string = c != '"';
+      if (!in_string && depth == 0) return at + 1;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']' || c == ',') {
+      if (depth == 0) return at;
+      if (c != ',' && --depth == 0) return at + 1;
+    }
+  }
+  return at;
+}
+
+// The value of `id`, as it stands, in a line that is no record as a whole; "null" where it cannot be told.
+std::string IdOfDamaged(std::string_view line) {
+  std::string id = "null";
+  size_t at = SkipBlanks(line, 0);
+  if (at == line.size() || line[at] != '{') return id;
+  if (SkipBlanks(line, EndOfValue(line, at)) != line.size()) return id;  // more than one record
+  bool is_found = false;
+  do {
+    at = SkipBlanks(line, at + 1);
+    const size_t key_end = EndOfValue(line, at);
+    const bool is_id = line.substr(at, key_end - at) == "\"id\"";
+    at = SkipBlanks(line, key_end);
+    if (at == line.size() || line[at] != ':') break;
+    at = SkipBlanks(line, at + 1);
+    const size_t end = EndOfValue(line, at);
+    if (is_id && is_found) return "null";
+    if (is_id && end < line.size()) {
+      const size_t last = line.find_last_not_of(" \t\r\n", end - 1);
+      const std::string value(line.substr(at, last + 1 - at));
+      if (json::Parse(value).has_value()) id = value;
+      is_found = true;
+    }
+    at = SkipBlanks(line, end);
+  } while (at < line.size() && line[at] == ',');
+  return id;
+}
+
+}  // namespace
+
 AnsweredLine AnswerLine(std::string line, bool too_long, const Handler& handle) {
   std::string id = "null";
   json::Writer out;
@@ -53,7 +112,13 @@ AnsweredLine AnswerLine(std::string line, bool too_long, const Handler& handle) 
       return Fail(
           MakeError(ErrorCode::kJsonSyntax, "a blank line is no record; give one JSON object a line").At(0));
     }
-    SLM_ASSIGN(const json::Document document, json::Parse(std::move(line), {.max_bytes = kMaxLineBytes}));
+    const std::string head = line.substr(0, kIdWithin);
+    auto parsed = json::Parse(std::move(line), {.max_bytes = kMaxLineBytes});
+    if (!parsed.has_value()) {
+      id = IdOfDamaged(head);
+      return Fail(std::move(parsed).error());
+    }
+    const json::Document document = *std::move(parsed);
     if (!document.root().is_object()) {
       return Fail(MakeError(ErrorCode::kJsonType, "a record is one JSON object a line")
                       .At(document.root().byte_offset()));

@@ -31,7 +31,7 @@ Result<ReportData> LoadReport(const evidence::ObjectSource& source, const Hash25
   if (const Node* node = child("tokenizer")) {
     auto text = evidence::ReadBlob(source, evidence::HashOf(*node, "blob"));
     if (text.has_value()) {
-      auto tokenizer = tokenizer::Tokenizer::FromJson(std::string(AsText(*text)));
+      auto tokenizer = tokenizer::Tokenizer::FromJson(std::string(AsText(*text)), {.lenient = true});
       if (tokenizer.has_value()) data.tokenizer = *std::move(tokenizer);
     }
   }

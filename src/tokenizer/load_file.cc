@@ -99,12 +99,12 @@ Status LoadAddedTokens(json::Value list, const LoadOptions& options, Compiled* o
     if (token.content.empty()) continue;  // the reference leaves it out
     const AddedToken* earlier = out->added.FindContent(token.content);
     const auto known = vocabulary.Find(token.content);
-    if (earlier != nullptr && !options.lenient) {
+    if (earlier != nullptr && !options.Takes(ErrorCode::kTokAddedDup)) {
       return Fail(ErrorAt(ErrorCode::kTokAddedDup, item,
                           ShortPath(item) + ": '" + std::string(token.content) + "' stands twice"));
     }
     token.id = earlier != nullptr ? earlier->id : known ? *known : next_id++;
-    if (token.id != file_id && !options.lenient) {
+    if (token.id != file_id && !options.Takes(ErrorCode::kTokAddedId)) {
       return Fail(ErrorAt(ErrorCode::kTokAddedId, *item.Find("id"),
                           ShortPath(item) + ": '" + std::string(token.content) + "' has id " +
                               std::to_string(file_id) + " here, and " + std::to_string(token.id) +
@@ -254,10 +254,8 @@ Result<Compiled> Compile(std::string json_text, const LoadOptions& options) {
   if (const auto list = OptionalMember(root, "added_tokens")) {
     SLM_TRY(LoadAddedTokens(*list, options, &out));
   }
-  if (!options.lenient) {
-    SLM_TRY(CheckGaps(*root.Find("model"), out));
-    SLM_TRY(CheckPutIn(root, out));
-  }
+  if (!options.Takes(ErrorCode::kTokIdGap)) SLM_TRY(CheckGaps(*root.Find("model"), out));
+  if (!options.lenient) SLM_TRY(CheckPutIn(root, out));
   SLM_TRY(CheckRoom(root, out));
   profile.Key("added_tokens").Uint(out.added.tokens().size());
   profile.Key("added_token_passes")

@@ -10,6 +10,8 @@
 #ifndef SLM_TOKENIZER_TOKENIZER_H_
 #define SLM_TOKENIZER_TOKENIZER_H_
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,12 +28,25 @@ namespace slm::tokenizer {
 inline constexpr std::string_view kReferenceVersion = "tokenizers 0.23.3";
 inline constexpr uint32_t kMaxTokenId = (1u << 24) - 1;  // a larger id in a file is TOK-ID (TOK-05)
 
+// What the reference takes with a warning or none, but a person would be misled by: an added token whose id
+// disagrees with the vocabulary, or that stands twice; a merge that stands twice; gaps between ids.
+inline constexpr std::array kContradictions = {ErrorCode::kTokAddedId, ErrorCode::kTokAddedDup,
+                                               ErrorCode::kTokMergeDup, ErrorCode::kTokIdGap};
+
 struct LoadOptions {
-  // What the reference takes with a warning or none, but a person would be misled by, is refused:
-  // gaps between ids (TOK-ID-GAP), a merge that stands twice (TOK-MERGE-DUP), an added token whose id
-  // disagrees with the vocabulary (TOK-ADDED-ID) or that stands twice (TOK-ADDED-DUP). True: do what
-  // the reference does with them.
-  bool lenient = false;
+  bool lenient = false;  // do what the reference does with kContradictions; else they are refused
+  std::vector<ErrorCode> accepted{};  // of kContradictions: what a person settled so for this file (ACQ-12)
+
+  // Adds the contradiction of this name ("TOK-ADDED-ID"); any other name is none.
+  void Accept(std::string_view name) {
+    for (const ErrorCode code : kContradictions) {
+      if (Info(code).name == name) accepted.push_back(code);
+    }
+  }
+
+  [[nodiscard]] bool Takes(ErrorCode code) const {
+    return lenient || std::find(accepted.begin(), accepted.end(), code) != accepted.end();
+  }
 };
 
 struct EncodeOptions {

@@ -380,6 +380,16 @@ class Batches(Case):
                 self.assertEqual(after["id"], "good")
                 self.assertNotIn("error", after)
 
+    def test_a_damaged_record_keeps_the_id_that_can_be_read(self) -> None:
+        for line, id_ in ((b'{"id":"x","text":"\\ud800"}', "x"), (b'{"text":"\xff\\"}","id" : 7 }', 7),
+                          (b'{"id":[1,"}"],"text":"a","text":"b"}', [1, "}"]), (b'{"id":5,"text":"cut', 5),
+                          (b'{"context":{"id":1,"id":2},"id":"outer"}', "outer"), (b'{"context":{"id":1,"a":01}}', None),
+                          (b'{"id":1,"text":01,"id":2}', None), (b'{"id":1 2,"text":"a"}', None)):
+            for command, _ in self.MODELS:
+                answer, = self.batch(command, self.model(command), lines=line + b"\n")
+                self.assertEqual(answer["id"], id_, (command, line))
+                self.assertIn("error", answer)
+
     def test_line_ends(self) -> None:
         for command, member in self.MODELS:
             record = b'{"id":1,' + member + b"}"
@@ -873,6 +883,49 @@ class Smoke(Case):
         again = self.json("observe", self.artifact, "--cases", cases, "-o", out)
         self.assertEqual(again["sha256"], first["sha256"])
 
+    def test_a_merge_that_stands_twice_is_settled_in_the_librarys_favour(self) -> None:
+        """ACQ-12: the library counts the last one. Without the statement nothing is converted, with it all commands agree."""
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            source = pathlib.Path(folder) / "twice"
+            shutil.copytree(DEMO, source)
+            tokenizer = json.loads((source / "tokenizer.json").read_text())
+            merges = tokenizer["model"]["merges"]
+            merges.append(merges[4])
+            (source / "tokenizer.json").write_text(json.dumps(tokenizer))
+            out = pathlib.Path(folder) / "twice.slm"
+            message = self.refused(3, "TOK-MERGE-DUP", "convert", source, "-o", out)["message"]
+            self.assertIn("tokenizer.json#$.model.merges[4]", message)
+            statement = pathlib.Path(folder) / "statement.json"
+            statement.write_text(json.dumps({
+                "schema": "slm.decision.v1", "kind": "accept-conflict", "reviewer": "test", "reason": "test",
+                "applies_to": [message.split("Conflict ")[1][:64]],
+                "choice": f"tokenizer.json#$.model.merges[{len(merges) - 1}]"}))
+            self.ok("convert", source, "-o", out, "--accept-conflict", statement)
+            accepted = self.json("inspect", out)["manifest"]["accepted_conflicts"]
+            self.assertIn(("TOK-MERGE-DUP", "merges"), [(one["code"], one["field"]) for one in accepted])
+            text = "what is the weather today?"
+            ids = self.json("tokenize", source, text, "--lenient")["ids"]
+            self.assertNotEqual(ids, self.json("tokenize", DEMO, text)["ids"])
+            self.assertEqual(self.json("tokenize", out, text)["ids"], ids)
+            self.assertEqual(self.json("run", out, text, "--max-new-tokens", 1)["prompt_ids"], ids)
+
+    def test_runs_ignore_truncation_and_padding_of_the_file(self) -> None:
+        """Transformers 5.24 switches both off at each call; `slm tokenize` does as the library does."""
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            source = pathlib.Path(folder) / "cut"
+            shutil.copytree(DEMO, source)
+            tokenizer = json.loads((source / "tokenizer.json").read_text())
+            tokenizer["truncation"] = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+            tokenizer["padding"] = {"strategy": {"Fixed": 6}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 3,
+                                    "pad_type_id": 0, "pad_token": "x"}
+            (source / "tokenizer.json").write_text(json.dumps(tokenizer))
+            out = pathlib.Path(folder) / "cut.slm"
+            self.ok("convert", source, "-o", out)
+            text = "what is the weather today?"
+            self.assertEqual(len(self.json("tokenize", out, text)["ids"]), 6)
+            self.assertEqual(self.json("run", out, text, "--max-new-tokens", 1)["prompt_ids"],
+                             self.json("tokenize", DEMO, text)["ids"])
+
     def test_a_case_that_cannot_run_is_named_with_its_place(self) -> None:
         cases, out = self.work / "unrunnable.jsonl", self.work / "unrunnable.golden"
         first = '{"id":"a","ids":[0]}\n'
@@ -907,6 +960,51 @@ class Smoke(Case):
         json.loads(different.stdout)
         self.refused(2, "USAGE", *chain[:-1], candidate, "-o", self.work / "out")
         self.json("fsck")
+        self.refused(2, "USAGE", "report", receipt, "-o", page, "--junit", self.work / "." / "report.html")
+        self.assertEqual(self.refused(3, "UNSUPPORTED", *chain, "--backend", "native-vector")["field"], "--backend")
+        again = self.slm("--json", *chain, "--backend", "native-scalar")
+        self.assertEqual(json.loads(again.stdout)["receipt"], receipt)
+        self.a_damaged_bundle_fails(receipt)
+
+    def a_damaged_bundle_fails(self, receipt: str) -> None:
+        """LVL-05: also where the store has what was damaged."""
+        bundle = self.work / "receipt.bundle"
+        self.ok("export", receipt, "--format", "bundle", "-o", bundle)
+        whole = self.json("verify", bundle)
+        self.assertEqual([one["state"] for one in whole["claims"] if one["claim"] == "bundle"], ["holds"])
+        data = bundle.read_bytes()
+        # Most damage breaks the order of the objects and is refused; some does not, and the store has the object.
+        for place in range(len(data) // 400, len(data), len(data) // 400):
+            bundle.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1:])
+            done = self.slm("--json", "verify", bundle)
+            self.assertIn(done.returncode, (1, 3), place)
+            if done.returncode == 1:
+                break
+        claims = json.loads(done.stdout)["claims"]
+        self.assertEqual({one["claim"] for one in claims if one["state"] == "fails"}, {"bundle"})
+
+    def test_two_kernels_are_compared_bit_by_bit(self) -> None:
+        cases, scalar, vector = self.one_case(), self.work / "scalar.golden", self.work / "vector.golden"
+        self.ok("observe", self.artifact, "--cases", cases, "-o", scalar)
+        self.ok("observe", self.artifact, "--cases", cases, "-o", vector, "--backend", "native-vector")
+        compared = self.json("compare", scalar, vector)
+        self.assertEqual((compared["policy"]["name"], compared["first"]), ("bit-equal.exact-v1", None))
+
+    def test_an_acquisition_has_its_name(self) -> None:
+        acquired = self.json("acquire", DEMO, "--name", "a", "--revision", "b")["acquisition"]
+        for option in ("--name", "--revision"):
+            error = self.refused(2, "USAGE", "convert", acquired, option, "c", "-o", self.work / "named.slm")
+            self.assertEqual(error["field"], option)
+
+    def test_names_in_json_are_text(self) -> None:
+        out = os.fsdecode(os.fsencode(self.work) + b"/\xff.slm")
+        done = self.slm("--json", "convert", DEMO, "-o", out)
+        self.assertTrue(json.loads(done.stdout.decode("utf-8"))["file"].endswith("\\xFF.slm"), done.stdout)
+        os.unlink(out)
+
+    def test_an_output_is_not_mixed_with_the_summary(self) -> None:
+        for path in ("/dev/stdout", "/proc/self/fd/1"):
+            self.refused(2, "USAGE", "convert", DEMO, "-o", path)  # standard output is a pipe here
 
     def one_case(self) -> pathlib.Path:
         path = self.work / "one.jsonl"
