@@ -40,6 +40,32 @@ export function openSource(message: SourceMessage): ByteSource {
   }
 }
 
+/** The same source, its first bytes on their way already. `drop` ends them where nobody came to ask. */
+export function opening(source: ByteSource, signal: AbortSignal): { source: ByteSource; drop(): void } {
+  let first: Promise<ByteStream> | undefined = source.open(0, signal);
+  first.catch(() => undefined); // for whoever asks
+  const take = (): Promise<ByteStream> | undefined => {
+    const taken = first;
+    first = undefined;
+    return taken;
+  };
+  return {
+    source: {
+      name: source.name,
+      canResume: source.canResume,
+      get hint() {
+        return source.hint;
+      },
+      open: (offset, control) => (offset === 0 ? take() : undefined) ?? source.open(offset, control),
+    },
+    drop: () => {
+      void take()?.then((stream) => {
+        stream.cancel();
+      }, () => undefined);
+    },
+  };
+}
+
 class BufferSource implements ByteSource {
   readonly name = 'the buffer';
   readonly canResume = false;
