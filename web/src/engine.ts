@@ -89,7 +89,7 @@ export class Engine {
   // Fetched and compiled once; what failed is tried again.
   private program(name: ModuleName): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
     if (typeof WebAssembly === 'undefined') {
-      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
+      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it; allow it and try again, or use another browser');
     }
     const known = this.fetched.get(name);
     if (known !== undefined) return known;
