@@ -2,6 +2,8 @@
 import { abortError, hostError, type SlmError } from './errors.js';
 import { RemoteSource } from './remote.js';
 
+const SLICE = 4 << 20; // bytes of a file that are read at once
+
 /** What crosses to the worker. */
 export type SourceMessage =
   | { kind: 'url'; url: string }
@@ -96,8 +98,37 @@ export class BlobSource implements ByteSource {
     readonly name: string,
   ) {}
 
+  // In slices, one read ahead: a Blob's own stream comes in pieces of 64 KiB, which browsers hand over one by one.
   open(offset: number, signal: AbortSignal): Promise<ByteStream> {
-    return Promise.resolve(streamOf(this.blob.slice(offset).stream(), this.blob.size, 0, signal));
+    const { blob, name } = this;
+    let at = offset;
+    const begin = (): Promise<ArrayBuffer> | undefined => {
+      if (at >= blob.size) return undefined;
+      const slice = blob.slice(at, at + SLICE).arrayBuffer();
+      slice.catch(() => undefined); // told to whoever reads it
+      at += SLICE;
+      return slice;
+    };
+    let ahead = begin();
+    return Promise.resolve({
+      totalSize: blob.size,
+      async read() {
+        const slice = ahead;
+        ahead = undefined;
+        if (signal.aborted) throw abortError();
+        if (slice === undefined) return undefined;
+        ahead = begin();
+        const bytes = await slice.catch((fault: unknown) => {
+          throw hostError('IO', `${name} cannot be read (${String(fault)}); choose it again`, { retryable: true });
+        });
+        if (signal.aborted) throw abortError();
+        return new Uint8Array(bytes);
+      },
+      cancel() {
+        ahead = undefined;
+        at = blob.size;
+      },
+    });
   }
 }
 
