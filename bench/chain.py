@@ -154,6 +154,19 @@ def template(_: pathlib.Path) -> bool:
     return template_bench.main(RELEASE / "bench" / "template_bench")
 
 
+def web(scratch: pathlib.Path) -> bool:
+    """The package and the page in Chromium: load and first token, first paint, hashing, SmolLM2's decode."""
+    print(flush=True)
+    for name in MODELS:
+        if not present(name):
+            return False
+        artifact(name, scratch)
+    for script in (["build_web.py", "--tests"], ["build_page.py", "--slm", str(SLM)]):
+        subprocess.run([sys.executable, ROOT / "tools" / script[0], *script[1:]], check=True, stdout=subprocess.DEVNULL)
+    environment = dict(os.environ, SLM=str(SLM), SLM_ARTIFACTS=str(scratch))
+    return subprocess.run(["node", ROOT / "web" / "build" / "test" / "web_bench.js"], env=environment, check=False).returncode == 0
+
+
 def sync_copy(source: pathlib.Path, target: pathlib.Path) -> float:
     started = time.perf_counter()
     shutil.copyfile(source, target)
@@ -185,7 +198,7 @@ def convert(scratch: pathlib.Path) -> bool:
 
 def main() -> int:
     known = {"accuracy": accuracy, "decode": decode, "load": load, "convert": convert, "sha256": sha256,
-             "sampler": sampler, "template": template}
+             "sampler": sampler, "template": template, "web": web}
     chosen = sys.argv[1:] or list(known)
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -7,9 +7,18 @@
 namespace slm {
 namespace {
 
+// A module for browsers shows the error's own message and leaves the table's texts out.
+#ifdef __wasm__
+#define SLM_MEANING(text) \
+  {                       \
+  }
+#else
+#define SLM_MEANING(text) text
+#endif
+
 constexpr ErrorInfo kTable[] = {
 #define SLM_ERROR(symbol, code, number, area, meaning) \
-  {ErrorCode::symbol, code, number, ErrorArea::area, meaning},
+  {ErrorCode::symbol, code, number, ErrorArea::area, SLM_MEANING(meaning)},
 #include "base/errors.def"
 #undef SLM_ERROR
 };
@@ -36,6 +45,57 @@ const ErrorInfo& Info(ErrorCode code) {
 const ErrorInfo* ErrorTable(size_t* count) {
   *count = std::size(kTable);
   return kTable;
+}
+
+Error::Error() = default;
+Error::Error(ErrorCode error_code, std::string&& text) : code(error_code), message(std::move(text)) {}
+Error::Error(const Error& other) = default;
+Error::Error(Error&& other) noexcept = default;
+Error& Error::operator=(const Error& other) = default;
+Error& Error::operator=(Error&& other) noexcept = default;
+Error::~Error() = default;
+
+Error&& Error::At(uint64_t offset) && {
+  byte_offset = offset;
+  return std::move(*this);
+}
+
+Error&& Error::In(std::string_view name) && {
+  if (file.empty()) file = name;
+  return std::move(*this);
+}
+
+Error&& Error::Field(std::string_view name) && {
+  field = name;
+  return std::move(*this);
+}
+
+Error MakeError(ErrorCode code, std::string&& message) {
+  return {code, std::move(message)};
+}
+
+Error MakeError(ErrorCode code, const std::string& message) {
+  return {code, std::string(message)};
+}
+
+Error MakeError(ErrorCode code, const char* message) {
+  return {code, std::string(message)};
+}
+
+std::unexpected<Error> Fail(const Error& error) {
+  return std::unexpected<Error>(error);
+}
+
+std::unexpected<Error> Fail(ErrorCode code, std::string&& message) {
+  return std::unexpected<Error>(std::in_place, code, std::move(message));
+}
+
+std::unexpected<Error> Fail(ErrorCode code, const std::string& message) {
+  return std::unexpected<Error>(std::in_place, code, std::string(message));
+}
+
+std::unexpected<Error> Fail(ErrorCode code, const char* message) {
+  return std::unexpected<Error>(std::in_place, code, std::string(message));
 }
 
 std::string Error::CodeText() const {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "evidence/receipt.h"
+
 namespace slm::evidence {
 namespace {
 
@@ -10,6 +12,10 @@ Node MakeNode(std::string type, cbor::Map metadata) {
   node.type = std::move(type);
   node.metadata = std::move(metadata);
   return node;
+}
+
+std::unexpected<Error> NoSuch(std::string_view type) {
+  return Fail(MakeError(ErrorCode::kGraphSchema, "not a node of this type").Field(type));
 }
 
 }  // namespace
@@ -32,6 +38,32 @@ Node BackendNode(const Backend& backend) {
                                       {"profile", backend.profile},
                                       {"kernel", backend.kernel},
                                       {"threads", backend.threads}});
+}
+
+Result<RuntimeBuild> RuntimeBuildOf(const Node& node) {
+  RuntimeBuild build;
+  build.executable_sha256 = HashOf(node, "executable_sha256");
+  build.version = TextOf(node, "version");
+  build.compiler = TextOf(node, "compiler");
+  build.compiler_sha256 = HashOf(node, "compiler_sha256");
+  build.linker = TextOf(node, "linker");
+  build.linker_sha256 = HashOf(node, "linker_sha256");
+  build.flags = TextOf(node, "flags");
+  build.source_tree_sha256 = HashOf(node, "source_tree_sha256");
+  if (NodeId(RuntimeBuildNode(build)) != NodeId(node)) return NoSuch("runtime-build");
+  return build;
+}
+
+Result<Backend> BackendOf(const Node& node) {
+  Backend backend;
+  backend.name = TextOf(node, "name");
+  backend.profile = TextOf(node, "profile");
+  backend.kernel = TextOf(node, "kernel");
+  const cbor::Value* threads = node.metadata.Find("threads");
+  if (threads == nullptr || threads->AsUint() == nullptr) return NoSuch("backend-profile");
+  backend.threads = *threads->AsUint();
+  if (NodeId(BackendNode(backend)) != NodeId(node)) return NoSuch("backend-profile");
+  return backend;
 }
 
 }  // namespace slm::evidence

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "identity/node.h"
 
 namespace slm::evidence {
@@ -27,6 +28,10 @@ struct Backend {
 // Nodes that a run or an observation needs on its own.
 [[nodiscard]] Node RuntimeBuildNode(const RuntimeBuild& build);
 [[nodiscard]] Node BackendNode(const Backend& backend);
+
+// What such a node says. Errors: GRAPH-SCHEMA for a node that is not exactly the one these values make.
+[[nodiscard]] Result<RuntimeBuild> RuntimeBuildOf(const Node& node);
+[[nodiscard]] Result<Backend> BackendOf(const Node& node);
 
 }  // namespace slm::evidence
 

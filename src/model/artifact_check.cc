@@ -103,7 +103,7 @@ class Checker {
                       .Field("family_profile.family"));
     }
     const uint64_t version = *profile.Find("version")->AsUint();
-    const uint64_t known = FamilyProfile::Llama().version();
+    const uint64_t known = FamilyProfile::LlamaVersion();
     if (version == 0 || version > known) {
       return Fail(MakeError(ErrorCode::kSlmVersion, "family_profile.version: this program knows 1 to " +
                                                         std::to_string(known) + ", not " +

@@ -172,6 +172,10 @@ const FamilyProfile& FamilyProfile::Llama() {
   return *profile;
 }
 
+uint64_t FamilyProfile::LlamaVersion() {
+  return kLlamaProfileVersion;
+}
+
 const KeyRule* FamilyProfile::ConfigKey(std::string_view key) const {
   const auto found = config_.find(key);
   return found == config_.end() ? nullptr : &found->second;

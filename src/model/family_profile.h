@@ -52,6 +52,8 @@ class FamilyProfile {
   [[nodiscard]] static Result<FamilyProfile> Parse(std::string json_text);
   // profiles/families/llama.json as it was when the program was built.
   [[nodiscard]] static const FamilyProfile& Llama();
+  // Its version alone: what runs models needs no more of it.
+  [[nodiscard]] static uint64_t LlamaVersion();
 
   [[nodiscard]] const std::string& family() const { return family_; }
   [[nodiscard]] uint64_t version() const { return version_; }

@@ -54,6 +54,7 @@ class Page {
     Header();
     out_ += "<main>\n";
     Levels();
+    Backends();
     Curves();
     TopK();
     Generations();
@@ -86,7 +87,7 @@ class Page {
   }
 
   void Header() {
-    const bool holds = verification_.Holds({});
+    const bool holds = data_.Holds();
     const Node* acquisition = ChildOf(promotion_, "acquisition");
     out_ += "<header>\n<h1>" + Escape(SourceName()) + " " + Badge(holds ? "holds" : "fails", true) +
             "</h1>\n<p class=\"lead\">";
@@ -189,6 +190,29 @@ class Page {
       }
       out_ += "</ul>\n";
     }
+  }
+
+  // One column for each backend. Its claims rest on its own observations.
+  void Backends() {
+    const std::vector<BackendColumn> columns = ColumnsOf(data_);
+    out_ +=
+        "<h2>Backends</h2>\n<p class=\"muted\">Each backend has its own observations, its own receipt and "
+        "its own claims; no claim of one stands for another. A backend without a receipt was not run for "
+        "this report.</p>\n<div class=\"card scroll\"><table class=\"backends\"><thead><tr><th "
+        "scope=\"col\">Claim</th>";
+    for (const BackendColumn& column : columns) {
+      out_ += "<th scope=\"col\">" + Escape(column.backend) + "<br>";
+      out_ += column.verification == nullptr ? "not run" : IdSpan(ToHex(column.verification->receipt));
+      out_ += "</th>";
+    }
+    out_ += "</tr></thead><tbody>\n";
+    for (const std::string& claim : ClaimsOf(data_)) {
+      out_ += "<tr><th scope=\"row\">" + Escape(claim) + "</th>";
+      for (const BackendColumn& column : columns)
+        out_ += "<td>" + Badge(evidence::ClaimStateName(StateOf(column.verification, claim))) + "</td>";
+      out_ += "</tr>\n";
+    }
+    out_ += "</tbody></table></div>\n";
   }
 
   // Largest value of each category over all cases.

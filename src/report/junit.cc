@@ -52,14 +52,23 @@ Case CaseOf(const std::string& name, compare::Verdict verdict, const std::string
 std::string ReportJunit(const ReportData& data) {
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"slm promotion " +
                     ToHex(data.verification.receipt) + "\">\n";
-  std::vector<Case> claims;
-  for (const evidence::Claim& claim : data.verification.claims) {
-    const std::string kind = claim.state == evidence::ClaimState::kHolds        ? ""
-                             : claim.state == evidence::ClaimState::kNotClaimed ? "skipped"
-                                                                                : "failure";
-    claims.push_back({claim.name, kind, claim.detail});
+  const auto claims_of = [&data](const evidence::Verification* verification) {
+    std::vector<Case> cases;
+    for (const std::string& name : ClaimsOf(data)) {
+      const evidence::ClaimState state = StateOf(verification, name);
+      const std::string kind = state == evidence::ClaimState::kHolds        ? ""
+                               : state == evidence::ClaimState::kNotClaimed ? "skipped"
+                                                                            : "failure";
+      const evidence::Claim* claim = verification == nullptr ? nullptr : verification->Find(name);
+      cases.push_back({name, kind, claim == nullptr ? "not run" : claim->detail});
+    }
+    return cases;
+  };
+  AppendSuite("claims", claims_of(&data.verification), &out);
+  for (const BackendColumn& column : ColumnsOf(data)) {
+    if (column.verification != &data.verification)
+      AppendSuite("claims of " + column.backend, claims_of(column.verification), &out);
   }
-  AppendSuite("claims", claims, &out);
   if (data.verification.comparison) {
     const compare::Comparison& comparison = *data.verification.comparison;
     for (const compare::LevelResult& level : comparison.levels) {

@@ -111,6 +111,62 @@ TEST(ReportTest, ThePageShowsEveryLevelAndTheFirstDifference_LVL_01) {
   }
 }
 
+// The columns of a table row, in order: what each badge says.
+std::vector<std::string> BadgesOf(const std::string& html, const std::string& claim) {
+  const size_t table = html.find("<table class=\"backends\">");
+  const size_t begin = html.find("<th scope=\"row\">" + claim + "</th>", table);
+  const std::string row = html.substr(begin, html.find("</tr>", begin) - begin);
+  std::vector<std::string> badges;
+  for (size_t at = row.find("badge "); at != std::string::npos; at = row.find("badge ", at + 1)) {
+    const size_t text = row.find('>', at) + 1;
+    badges.push_back(row.substr(text, row.find('<', text) - text));
+  }
+  return badges;
+}
+
+TEST(ReportTest, OneColumnPerBackendWithItsOwnClaims_LVL_01) {
+  ReportData data = MakeData();
+  // The receipt is of native-scalar; its L6 fails. What was not run is not claimed, whatever others show.
+  using Badges = std::vector<std::string>;
+  EXPECT_EQ(BadgesOf(ReportHtml(data), "L5"), (Badges{"holds", "not claimed", "not claimed", "not claimed"}));
+  EXPECT_EQ(BadgesOf(ReportHtml(data), "L6"), (Badges{"fails", "not claimed", "not claimed", "not claimed"}));
+  const size_t n_native = BadgesOf(ReportHtml(data), "truth").size();
+  EXPECT_EQ(n_native, std::size(kBackends));
+
+  // Firefox has L6 and lacks truth; a backend that is not in the list stands at the end.
+  evidence::Verification firefox;
+  firefox.receipt = Hash256{7};
+  firefox.claims = {{"L5", evidence::ClaimState::kUnstable, "", "", ""},
+                    {"L6", evidence::ClaimState::kHolds, "", "", ""},
+                    {"rerun build", evidence::ClaimState::kHolds, "", "", ""}};
+  evidence::Verification other;
+  other.claims = {{"L5", evidence::ClaimState::kHolds, "", "", ""}};
+  data.others = {{"wasm-scalar@firefox", firefox}, {"<b>another", other}};
+  const std::string html = ReportHtml(data);
+  EXPECT_EQ(BadgesOf(html, "L5"), (Badges{"holds", "not claimed", "unstable", "not claimed", "holds"}));
+  EXPECT_EQ(BadgesOf(html, "L6"), (Badges{"fails", "not claimed", "holds", "not claimed", "not claimed"}));
+  EXPECT_EQ(BadgesOf(html, "truth"),
+            (Badges{"holds", "not claimed", "not claimed", "not claimed", "not claimed"}));
+  EXPECT_EQ(BadgesOf(html, "rerun build"),
+            (Badges{"not claimed", "not claimed", "holds", "not claimed", "not claimed"}));
+  EXPECT_EQ(html.find("<b>another"), std::string::npos);
+  EXPECT_NE(html.find("&lt;b&gt;another"), std::string::npos);
+  const std::string xml = ReportJunit(data);
+  EXPECT_NE(xml.find("<testsuite name=\"claims of wasm-scalar@firefox\""), std::string::npos);
+  EXPECT_NE(xml.find("<testsuite name=\"claims of wasm-scalar@chromium\""), std::string::npos);
+  EXPECT_NE(xml.find("classname=\"claims of wasm-scalar@firefox\" name=\"L6\"/>"), std::string::npos);
+  EXPECT_NE(
+      xml.find("classname=\"claims of wasm-scalar@chromium\" name=\"L6\"><skipped message=\"not run\"/>"),
+      std::string::npos);
+
+  // One backend that fails is enough.
+  ReportData holds = MakeData();
+  for (evidence::Claim& claim : holds.verification.claims) claim.state = evidence::ClaimState::kHolds;
+  EXPECT_TRUE(holds.Holds());
+  holds.others = {{"wasm-scalar@firefox", firefox}};
+  EXPECT_FALSE(holds.Holds());
+}
+
 TEST(ReportTest, JunitCountsFailures) {
   const std::string xml = ReportJunit(MakeData());
   // Three cases of two layers, each with its two residual outputs.

@@ -945,7 +945,13 @@ class Smoke(Case):
         self.json("verify", receipt)
         self.assertEqual(self.refused(2, "USAGE", "verify", receipt, "--claim", "L99")["code"], "USAGE")
         page = self.work / "report.html"
-        self.json("report", receipt, "-o", page, "--junit", self.work / "junit.xml")
+        report = self.json("report", receipt, "-o", page, "--junit", self.work / "junit.xml")
+        native, *others = report["backends"]
+        self.assertEqual((native["backend"], native["receipt"]), ("native-scalar", receipt))
+        self.assertEqual([column["receipt"] for column in others], [None] * 3)
+        self.assertEqual({state for column in others for state in column["claims"].values()}, {"not-claimed"})
+        self.refused(2, "USAGE", "report", receipt, "--backend", receipt, "-o", page)
+        self.refused(3, "NODE-TYPE", "report", receipt, "--backend", self.json("show", receipt)["edges"][0]["child"], "-o", page)
         self.assertIn("<html", page.read_text())
         for path in (self.work, self.work / "absent" / "r.html"):
             self.assertEqual(self.refused(4, "IO", "report", receipt, "-o", path)["file"], str(path))

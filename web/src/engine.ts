@@ -6,7 +6,7 @@ import { abortError, hostError, SlmError } from './errors.js';
 import { loadArtifact } from './load.js';
 import { SlmModule } from './module.js';
 import type { EngineFacts, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker } from './protocol.js';
-import { openSource } from './source.js';
+import { opening, openSource } from './source.js';
 
 /** `slm` runs models; `slm-evidence` compares, promotes and verifies, and is read only for that. */
 export type ModuleName = 'slm' | 'slm-evidence';
@@ -89,7 +89,7 @@ export class Engine {
   // Fetched and compiled once; what failed is tried again.
   private program(name: ModuleName): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
     if (typeof WebAssembly === 'undefined') {
-      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it');
+      throw hostError('UNSUPPORTED', 'this browser has no WebAssembly, or a policy of the page forbids it; allow it and try again, or use another browser');
     }
     const known = this.fetched.get(name);
     if (known !== undefined) return known;
@@ -134,26 +134,42 @@ export class Engine {
     return this.loaded;
   }
 
-  private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
-    if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
+  /** Work on an instance that runs models; its program is hashed beside it. */
+  private async start<T>(work: (module: SlmModule) => Promise<T>): Promise<T & { digest: Promise<Uint8Array> }> {
     const { bytes, compiled } = await this.program('slm');
     const module = await SlmModule.instantiate(compiled, (line) => {
       this.onLine(line);
     });
-    const { artifact, cache } = await loadArtifact(module, openSource(request.source), {
-      signal,
-      onProgress: (progress) => this.platform.post({ id, event: { kind: 'progress', progress } }, []),
-      storage: await this.platform.storage(),
-      subtle: this.platform.subtle,
-      retryDelay: 250,
-    });
+    const { subtle } = this.platform;
+    const digest = subtle === undefined
+      ? Promise.resolve(module.sha256(bytes))
+      : subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>).then((hash) => new Uint8Array(hash));
+    digest.catch(() => undefined);
+    return { ...(await work(module)), digest };
+  }
+
+  private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
+    if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
+    // The module, the storage and the first bytes are waited for together.
+    const storage = this.platform.storage();
+    const { source, drop } = opening(openSource(request.source), signal);
+    const { artifact, cache, module, digest } = await this.start(async (module) => ({
+      ...(await loadArtifact(module, source, {
+        signal,
+        onProgress: (progress) => this.platform.post({ id, event: { kind: 'progress', progress } }, []),
+        storage: await storage,
+        subtle: this.platform.subtle,
+        retryDelay: 250,
+      })),
+      module,
+    })).finally(drop);
     const opened = module.open('slm_model_open', artifact);
     const session = module.open('slm_session_new', opened.handle, request.maxPositions);
     const model = opened.answer as ModelFacts;
     const engine = this.platform.engine();
     const backend = `wasm-scalar@${engine.name}`;
     const stated = module.json('slm_identity', backend) as { backend: Identity['backend'] };
-    const identity = { artifact: model.artifact, module: hex(module.sha256(bytes)), backend: stated.backend, engine };
+    const identity = { artifact: model.artifact, module: hex(await digest), backend: stated.backend, engine };
     this.loaded = { module, model: opened.handle, session: session.handle, backend };
     return { identity, model, cache };
   }

@@ -2,6 +2,8 @@
 import { abortError, hostError, type SlmError } from './errors.js';
 import { RemoteSource } from './remote.js';
 
+const SLICE = 4 << 20; // bytes of a file that are read at once
+
 /** What crosses to the worker. */
 export type SourceMessage =
   | { kind: 'url'; url: string }
@@ -40,6 +42,32 @@ export function openSource(message: SourceMessage): ByteSource {
   }
 }
 
+/** The same source, its first bytes on their way already. `drop` ends them where nobody came to ask. */
+export function opening(source: ByteSource, signal: AbortSignal): { source: ByteSource; drop(): void } {
+  let first: Promise<ByteStream> | undefined = source.open(0, signal);
+  first.catch(() => undefined); // for whoever asks
+  const take = (): Promise<ByteStream> | undefined => {
+    const taken = first;
+    first = undefined;
+    return taken;
+  };
+  return {
+    source: {
+      name: source.name,
+      canResume: source.canResume,
+      get hint() {
+        return source.hint;
+      },
+      open: (offset, control) => (offset === 0 ? take() : undefined) ?? source.open(offset, control),
+    },
+    drop: () => {
+      void take()?.then((stream) => {
+        stream.cancel();
+      }, () => undefined);
+    },
+  };
+}
+
 class BufferSource implements ByteSource {
   readonly name = 'the buffer';
   readonly canResume = false;
@@ -70,8 +98,37 @@ export class BlobSource implements ByteSource {
     readonly name: string,
   ) {}
 
+  // In slices, one read ahead: a Blob's own stream comes in pieces of 64 KiB, which browsers hand over one by one.
   open(offset: number, signal: AbortSignal): Promise<ByteStream> {
-    return Promise.resolve(streamOf(this.blob.slice(offset).stream(), this.blob.size, 0, signal));
+    const { blob, name } = this;
+    let at = offset;
+    const begin = (): Promise<ArrayBuffer> | undefined => {
+      if (at >= blob.size) return undefined;
+      const slice = blob.slice(at, at + SLICE).arrayBuffer();
+      slice.catch(() => undefined); // told to whoever reads it
+      at += SLICE;
+      return slice;
+    };
+    let ahead = begin();
+    return Promise.resolve({
+      totalSize: blob.size,
+      async read() {
+        const slice = ahead;
+        ahead = undefined;
+        if (signal.aborted) throw abortError();
+        if (slice === undefined) return undefined;
+        ahead = begin();
+        const bytes = await slice.catch((fault: unknown) => {
+          throw hostError('IO', `${name} cannot be read (${String(fault)}); choose it again`, { retryable: true });
+        });
+        if (signal.aborted) throw abortError();
+        return new Uint8Array(bytes);
+      },
+      cancel() {
+        ahead = undefined;
+        at = blob.size;
+      },
+    });
   }
 }
 

@@ -8,10 +8,11 @@ import { join, relative } from 'node:path';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 
-import { type Browser, chromium, type Page, type Request } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
 
 import { type Bundle, damage, forge, head, nodeOf, readBundle, replaceAll, sha256, text, writeBundle } from './bundle.js';
-import { type Answer, file, serve, type TestServer } from './server.js';
+import { withFileSize } from './header.js';
+import { type Answer, cutAfter, file, serve, type TestServer, withoutRanges } from './server.js';
 import { ROOT, slm, SLM } from './support.js';
 
 const PAGE = join(ROOT, 'build/page');
@@ -44,7 +45,7 @@ interface Watched {
   requests: Request[];
 }
 
-async function openPage(options: object = {}, address = `${server.origin}/`, from = browser): Promise<Watched> {
+async function openPage(options: object = {}, address = `${server.origin}/`, from: Pick<Browser, 'newPage'> = browser): Promise<Watched> {
   const page = await from.newPage(options);
   page.setDefaultTimeout(TIMEOUT);
   const faults: string[] = [];
@@ -394,30 +395,165 @@ void test('says what it does without, outside a secure context', { timeout: TIME
   assert.deepEqual(faults.filter((fault) => !/Cross-Origin-Opener-Policy/.test(fault)), []);
 });
 
-void test('says what went wrong, and goes on when it is tried again', { timeout: TIMEOUT }, async () => {
+const moved: Answer = (_request, response) => {
+  response.writeHead(302, { Location: '/page' });
+  response.end();
+};
+const missing: Answer = (_request, response) => {
+  response.writeHead(404, { 'Content-Type': 'text/html' });
+  response.end('<!doctype html>');
+};
+/** The connection breaks at this byte whoever asks, and however often. */
+const alwaysCut = (size: number, bytes: Uint8Array): Answer => (request, response) => {
+  const begin = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
+  const headers: Record<string, string | number> = { 'Content-Type': 'application/octet-stream', 'Content-Length': bytes.length - begin };
+  if (begin > 0) headers['Content-Range'] = `bytes ${begin}-${bytes.length - 1}/${bytes.length}`;
+  response.writeHead(begin > 0 ? 206 : 200, headers);
+  response.write(bytes.subarray(begin, Math.max(begin, size)), () => setTimeout(() => response.destroy(), 200));
+};
+
+/** Lets a page load /other.slm as the server of the moment gives it. */
+function otherModel(): { serveBy(next: Answer): void; load(page: Page): Promise<void>; again(page: Page): Promise<void>; message(page: Page, expected: RegExp): Promise<void> } {
+  let answer: Answer = missing;
+  routes.set('/other.slm', (request, response, n) => { answer(request, response, n); });
+  return {
+    serveBy: (next) => {
+      server.seen.delete('/other.slm');
+      answer = next;
+    },
+    async load(page) {
+      await page.fill('#model-url', `${server.origin}/other.slm`);
+      await page.press('#model-url', 'Enter');
+    },
+    async again(page) {
+      await page.click('.message .fault button');
+    },
+    async message(page, expected) {
+      await page.waitForFunction((pattern) => new RegExp(pattern, 's').test(document.querySelector('.message .fault')?.textContent ?? ''), expected.source, { timeout: TIMEOUT })
+        .catch(async () => { assert.match((await page.textContent('.message')) ?? '', expected); });
+    },
+  };
+}
+
+void test('says what went wrong, and goes on when it is tried again', { timeout: 2 * TIMEOUT }, async () => {
   const model = new Uint8Array(readFileSync(join(PAGE, 'models/slm-demo.slm')));
   const damaged = model.slice();
   damaged[damaged.length - 100] = (damaged[damaged.length - 100] ?? 0) ^ 1;
-  let answer: Answer = (_request, response) => {
-    response.writeHead(404, { 'Content-Type': 'text/html' });
-    response.end('<!doctype html>');
-  };
-  routes.set('/other.slm', (request, response, n) => { answer(request, response, n); });
+  routes.set('/page', file(new TextEncoder().encode(`<!doctype html>${' '.repeat(400)}`), 'text/html'));
+  const other = otherModel();
   const { page } = await openPage();
-  const message = async (): Promise<string> => {
-    await page.waitForSelector('.message .fault', { timeout: TIMEOUT });
-    return (await page.textContent('.message .fault')) ?? '';
-  };
-  await page.fill('#model-url', `${server.origin}/other.slm`);
-  await page.press('#model-url', 'Enter');
-  assert.match(await message(), /no such file \(404\); check the address/);
-  answer = file(damaged);
-  await page.click('.message button');
-  await page.waitForFunction(() => /SLM-CHUNK/.test(document.querySelector('.message')?.textContent ?? ''), null, { timeout: TIMEOUT });
-  assert.match(await message(), /chunk \d+/);
-  answer = file(model);
-  await page.click('.message button');
+  await other.load(page);
+  await other.message(page, /no such file \(404\); check the address/);
+  const wrong: [Answer, RegExp][] = [
+    [file(damaged), /chunk \d+.*SLM-CHUNK/],
+    [file(new TextEncoder().encode(`<!doctype html>${' '.repeat(400)}`), 'text/html; charset=utf-8'), /the server sent text\/html.*this is a page, not a model file/],
+    [moved, /text\/html after a redirect to .*\/page: this is a page, not a model file/],
+    [file(withFileSize(model.subarray(0, 192), 2 ** 40)), /SLM-SIZE/],
+  ];
+  for (const [answer, expected] of wrong) {
+    other.serveBy(answer);
+    await other.again(page);
+    await other.message(page, expected);
+  }
+  // The bytes decide, not the type.
+  other.serveBy(file(model, 'text/plain'));
+  await other.again(page);
   await page.waitForSelector('.composer', { timeout: TIMEOUT });
+});
+
+void test('a model that no memory is left for: the sizes, and another one loads', { timeout: TIMEOUT }, async () => {
+  const model = new Uint8Array(readFileSync(join(PAGE, 'models/slm-demo.slm')));
+  const huge = withFileSize(model.subarray(0, 192), 2 ** 40);
+  const size = Number(new DataView(huge.buffer).getBigUint64(16, true));
+  const other = otherModel();
+  other.serveBy((_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': size });
+    response.write(huge);
+  });
+  const { page } = await openPage();
+  await other.load(page);
+  await other.message(page, new RegExp(`the artifact has ${size} bytes; memory in use: \\d+ bytes, at most 4294967296`));
+  other.serveBy(file(model));
+  await other.again(page);
+  await page.waitForSelector('.composer', { timeout: TIMEOUT });
+});
+
+void test('a connection that breaks goes on where it stopped, by itself and when it is tried again', { timeout: TIMEOUT }, async () => {
+  const model = new Uint8Array(readFileSync(join(PAGE, 'models/slm-demo.slm')));
+  const cut = (1 << 20) + (1 << 19);
+  const other = otherModel();
+  // Once: by itself; here the server ignores the range and sends everything again.
+  const { page } = await openPage();
+  other.serveBy(cutAfter(cut, model, withoutRanges(model)));
+  await other.load(page);
+  await page.waitForSelector('.composer', { timeout: TIMEOUT });
+  assert.equal(server.seen.get('/other.slm')?.length, 2);
+  await page.close();
+  // For good: a message; then only what is not stored yet is fetched.
+  const { page: later } = await openPage({ });
+  other.serveBy(alwaysCut(cut, model));
+  await other.load(later);
+  await other.message(later, /the connection broke .*try again to go on from here/);
+  other.serveBy(file(model));
+  await other.again(later);
+  await later.waitForSelector('.composer', { timeout: TIMEOUT });
+  const last = /^bytes=(\d+)-$/.exec(server.seen.get('/other.slm')?.at(-1) ?? '');
+  assert.ok(Number(last?.[1]) >= 1 << 20, `went on at ${last?.[1]}`);
+});
+
+/** What the page says of its storage. */
+async function storageOf(page: Page): Promise<string> {
+  await page.waitForSelector('.composer', { timeout: TIMEOUT });
+  await page.click('.model-bar summary');
+  return (await page.locator('.identity > div').filter({ hasText: 'Storage' }).textContent()) ?? '';
+}
+
+void test('between visits: kept, evicted, two tabs at once, no room', { timeout: 2 * TIMEOUT }, async () => {
+  // A profile on disk: one in memory has no storage limits.
+  const profile = join(folder, 'profile');
+  const context: BrowserContext = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', args: ARGUMENTS });
+  try {
+    const visit = async (): Promise<Page> => {
+      const { page } = await openPage({}, `${server.origin}/`, context);
+      await page.click('#load-shipped');
+      return page;
+    };
+    const evict = (page: Page): Promise<void> => page.evaluate(async () => (await navigator.storage.getDirectory()).removeEntry('slm-models', { recursive: true }));
+    const first = await visit();
+    assert.match(await storageOf(first), /kept in this browser’s storage/);
+    await first.close();
+    const second = await visit();
+    assert.match(await storageOf(second), /from this browser’s storage, every chunk checked again/);
+    await evict(second);
+    await second.close();
+    // Nobody tells a page that its storage was evicted: it fetches again.
+    const third = await visit();
+    assert.match(await storageOf(third), /kept in this browser’s storage/);
+    await evict(third);
+    await third.close();
+
+    const { page: left } = await openPage({}, `${server.origin}/`, context);
+    const { page: right } = await openPage({}, `${server.origin}/`, context);
+    await Promise.all([left.click('#load-shipped'), right.click('#load-shipped')]);
+    const said = [await storageOf(left), await storageOf(right)];
+    assert.ok(said.some((text) => /kept in this browser’s storage/.test(text)), said.join(' | '));
+    for (const text of said) assert.match(text, /kept in this browser’s storage|from this browser’s storage|not kept: another tab is storing this model/);
+    await evict(left);
+    await left.close();
+    await right.close();
+
+    const { page: full } = await openPage({}, `${server.origin}/`, context);
+    const session = await context.newCDPSession(full);
+    await session.send('Storage.overrideQuotaForOrigin', { origin: server.origin, quotaSize: 1 << 20 });
+    await full.click('#load-shipped');
+    assert.match(await storageOf(full), /not kept: there is no room left in the browser's storage for this model/);
+    await session.send('Storage.overrideQuotaForOrigin', { origin: server.origin });
+    await full.click('.model-bar > button');
+    await full.click('#load-shipped');
+    assert.match(await storageOf(full), /kept in this browser’s storage/);
+  } finally {
+    await context.close();
+  }
 });
 
 void test('says that the model is gone when its worker was killed, and loads it again', { timeout: TIMEOUT }, async () => {
@@ -453,6 +589,27 @@ void test('says so where there is no WebAssembly', { timeout: TIMEOUT }, async (
   } finally {
     await without.close();
   }
+  // Where there is some, the page goes on.
+  const { page } = await openPage();
+  await chat(page);
+});
+
+void test('chats where there is no SIMD, with the same text', { timeout: TIMEOUT }, async () => {
+  const answers: string[] = [];
+  const without = await chromium.launch({ executablePath: '/usr/bin/chromium', args: [...ARGUMENTS, '--js-flags=--no-enable-sse4-1'] });
+  try {
+    for (const [from, expected] of [[browser, /SIMDthere/], [without, /SIMDnot there; this backend is scalar and does not need it/]] as const) {
+      const { page } = await openPage({}, `${server.origin}/`, from);
+      await chat(page);
+      answers.push((await page.textContent('.answer-text')) ?? '');
+      await page.click('.model-bar summary');
+      assert.match((await page.textContent('.identity')) ?? '', expected);
+    }
+  } finally {
+    await without.close();
+  }
+  assert.ok(answers[0] !== undefined && answers[0] !== '');
+  assert.equal(answers[1], answers[0]);
 });
 
 assert.ok(existsSync(join(PAGE, 'index.html')), 'build/page is not built: tools/build_page.py');

@@ -69,6 +69,9 @@ interface GenerateResult {
   longest?: number;
 }
 
+/** Of slm-demo, by backend. */
+const observations = new Map<string, string>();
+
 for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').split(',')) {
   const start = DRIVERS[engine];
   if (start === undefined) throw new Error(`no driver for ${engine}`);
@@ -121,6 +124,7 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
           writeFileSync(facts, JSON.stringify({ build: BUILD_INFO, identity }));
           const record = ['observe', artifactPath(name), '--cases', casesPath, '--record', kept, '--made-by', facts];
           const { observation } = JSON.parse(slm(['--store', STORE, '--json', ...record])) as { observation: string };
+          if (name === 'slm-demo') observations.set(`wasm-scalar@${engine}`, observation);
           const compared = JSON.parse(slm(['--store', STORE, '--json', 'compare', nativePath, observation])) as {
             policy: { name: string };
             first: unknown;
@@ -231,3 +235,42 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
     });
   });
 }
+
+describe('reports', () => {
+  const source = SOURCES['slm-demo'] ?? '';
+  const vectors = join(ROOT, 'vectors/slm-demo');
+  const inStore = (...args: string[]): unknown => JSON.parse(slm(['--store', STORE, '--json', ...args]));
+  interface Column {
+    backend: string;
+    receipt: string | null;
+    claims: Record<string, string>;
+  }
+
+  test('a promotion has one column per backend, each with its own claims', () => {
+    const policy = join(ROOT, 'profiles/tolerance/slm-demo.exact-v1-f32.json');
+    const evidence = ['reference', 'source', 'truth'].flatMap((mode) => ['--evidence', join(vectors, `${mode}.golden`)]);
+    const { receipt } = inStore('promote', source, '--cases', join(vectors, 'cases.jsonl'), '--policy', policy, ...evidence) as { receipt: string };
+    const report = (runs: string[]): { holds: boolean; backends: Column[] } => {
+      const options = runs.flatMap((run) => ['--backend', run]);
+      return inStore('report', receipt, ...options, '-o', join(OUT, 'report.html')) as { holds: boolean; backends: Column[] };
+    };
+    assert.ok(observations.size > 0);
+    for (const runs of [[], [...observations.values()]]) {
+      const { holds, backends } = report(runs);
+      assert.equal(holds, true);
+      assert.deepEqual(backends.slice(0, 4).map(({ backend }) => backend), ['native-scalar', 'wasm-scalar@chromium', 'wasm-scalar@firefox', 'wasm-scalar@webkitgtk']);
+      const receipts = new Set<string>();
+      for (const { backend, receipt: own, claims } of backends) {
+        const ran = backend === 'native-scalar' || (runs.length > 0 && observations.has(backend));
+        assert.equal(own !== null, ran, backend);
+        if (own !== null) receipts.add(own);
+        for (const level of ['L0', 'L1', 'L2', 'L3', 'L5', 'L6', 'L7', 'L9']) assert.equal(claims[level], ran ? 'holds' : 'not-claimed', `${backend} ${level}`);
+        assert.equal(claims['L11'], 'not-claimed');
+        if (!ran) assert.ok(Object.values(claims).every((state) => state === 'not-claimed'), backend);
+      }
+      assert.equal(receipts.size, 1 + runs.length, 'each backend has a receipt of its own');
+    }
+    const html = readFileSync(join(OUT, 'report.html'), 'utf8');
+    for (const backend of observations.keys()) assert.ok(html.includes(`<th scope="col">${backend}`), backend);
+  });
+});

@@ -93,6 +93,7 @@ export function modelBar(model: Model, onChange: () => void): HTMLElement {
     ['Backend', `${backend.name}, profile ${backend.profile}, kernel ${backend.kernel}`, false],
     ['Backend id', backend.id, true],
     ['Engine', `${engine.name} ${engine.version} (${engine.javascript})`, false],
+    ['SIMD', engine.features.simd ? 'there; this backend is scalar and does not use it' : 'not there; this backend is scalar and does not need it', false],
     ['Shape', `${facts.n_layers} layers, hidden ${facts.hidden_size}, ${facts.n_heads} heads (${facts.n_kv_heads} for keys and values), vocabulary ${facts.vocab_size}, context ${facts.max_positions}`, false],
     ['License', facts.license, false],
     ['Storage', stored, false],

@@ -52,6 +52,14 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
     const { tokens, kvSha256, bytes } = await generation.answer;
     return { tokens, kvSha256, bytes: base64(bytes), streamed: ids.filter((id) => id !== null), longest };
   },
+  /** Tokens a second as they come to the page, the first one not counted. */
+  async rate(argument: { ids: number[]; maxNewTokens: number }) {
+    const times: number[] = [];
+    const generation = need().generate({ ids: argument.ids }, { maxNewTokens: argument.maxNewTokens, stopAtEos: false });
+    for await (const token of generation) if (token.id !== null) times.push(performance.now());
+    await generation.answer;
+    return ((times.length - 1) * 1000) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+  },
   async observe(argument: { cases: string; prefillChunk: number }) {
     return base64(await need().observe(argument));
   },
