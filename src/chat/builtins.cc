@@ -2047,7 +2047,7 @@ Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments
       // The reference keeps None as no message at all; every other value shows its str().
       TextBuilder text;
       if (!message.is_undefined() && !runtime.AppendText(message, &text)) return Value::Error();
-      return runtime.Refuse(ErrorCode::kTplRaised, text.text());
+      return runtime.Refuse(ErrorCode::kTplRaised, std::string(text.text()));
     }
     case 4:
       return StrftimeNow(runtime, arguments, clock);

@@ -229,7 +229,7 @@ std::string QuotedRepr(std::string_view text) {
   Runtime runtime{Budgets{}};
   TextBuilder out;
   const Value value = runtime.heap().Borrow(text, kTemplateOwner);
-  return runtime.AppendRepr(value, &out) ? out.text() : Quoted(text);
+  return runtime.AppendRepr(value, &out) ? std::string(out.text()) : Quoted(text);
 }
 
 std::string Runtime::Repr(const Value& value) {
@@ -237,7 +237,7 @@ std::string Runtime::Repr(const Value& value) {
   std::optional<Error> held = error_;
   const bool good = AppendRepr(value, &out);
   error_ = std::move(held);
-  return good ? out.text() : std::string(TypeName(value));
+  return std::string(good ? out.text() : TypeName(value));
 }
 
 bool Runtime::AppendStringRepr(const Value& string, TextBuilder* out) {

@@ -163,6 +163,8 @@ class Runtime {
     if (steps_ <= budgets_.max_steps && heap_.used() <= budgets_.max_heap_bytes) return true;
     return ReportWork();
   }
+  // Counts work that is bounded by the program's size: whoever calls asks Work before it repeats.
+  void Count(uint64_t n_steps) { steps_ += n_steps; }
   // Whether a text or list of that many bytes may still be made; an error if not.
   bool MayAllocate(uint64_t n_bytes);
   [[nodiscard]] uint64_t steps() const { return steps_; }
@@ -219,6 +221,8 @@ class Runtime {
   // The first item ahead of the loop, or missing at its end. False on an error.
   bool PeekNext(LoopObject* loop);
   IteratorObject::Step NextOfLoop(LoopObject* loop, Value* value);
+  // loop.index0 and its kin.
+  Value LoopProperty(LoopObject* loop, AttributeId id);
 
   // ---- operators ----
   Value Equals(const Value& left, const Value& right);
@@ -254,7 +258,6 @@ class Runtime {
   // getattr(object, name): the value; or missing where Python raises AttributeError.
   Value PythonAttribute(const Value& object, std::string_view name, AttributeId id, bool* unsafe);
   Value PropertyOf(const Value& object, AttributeId id);
-  Value LoopProperty(LoopObject* loop, AttributeId id);
   // object[key]: the value; or missing where Python raises TypeError or LookupError.
   Value PythonItem(const Value& object, const Value& key);
   Value UnsafeAttribute(const Value& object, std::string_view name);

@@ -14,6 +14,7 @@ namespace slm::chat {
 namespace {
 constexpr Owner kNoParent = UINT32_MAX;
 constexpr uint64_t kNoIndex = UINT64_MAX;
+constexpr size_t kLikelyTemplateBytes = 2048;  // what a template adds to a conversation
 
 struct OwnerName {
   Owner parent;
@@ -31,6 +32,7 @@ struct ContextState {
   Owner bos = 0, eos = 0;  // 0: there is none
   std::string bos_text, eos_text;
   bool generates = false;  // add_generation_prompt is true
+  size_t n_bytes = 0;      // of all texts
 
   // Paths are put together for the owners that someone asks for, not for all.
   [[nodiscard]] std::string Name(Owner owner) const {
@@ -153,6 +155,7 @@ class ContextLoader {
       case json::Kind::kFalse:
         return Value::Bool(value.boolean(), owner);
       case json::Kind::kString:
+        state_.n_bytes += value.string().size();
         return Counted(heap_.Borrow(value.string(), owner));
       case json::Kind::kNumber:
         return LoadNumber(value, owner);
@@ -277,7 +280,8 @@ Result<Rendered> Template::Render(const Context& context, const RenderOptions& o
   const ContextState& state = *context.state_;
   Runtime runtime(program().budgets);
   Result<Execution> executed =
-      Execute(*executable_, runtime, {state.variables, options.clock, state.generates});
+      Execute(*executable_, runtime,
+              {state.variables, options.clock, state.generates, state.n_bytes + kLikelyTemplateBytes});
   if (options.fault != nullptr) *options.fault = runtime.error_place();
   if (!executed) return Fail(std::move(executed).error());
   Rendered rendered;

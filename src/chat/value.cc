@@ -16,8 +16,15 @@ void TextBuilder::AppendScalar(char32_t scalar, Owner owner) {
   Append(bytes, owner);
 }
 
+void TextBuilder::Grow(size_t n) {
+  // A long text is seldom much longer than what is reserved for it: the slack stays small.
+  constexpr size_t kMaxSlack = size_t{1} << 19;
+  const size_t least = size_ + n + std::min(size_ + 64, kMaxSlack);
+  buffer_.resize_and_overwrite(least, [](char*, size_t room) { return room; });
+}
+
 void TextBuilder::Truncate(size_t size) {
-  text_.resize(size);
+  size_ = size;
   while (!segments_.empty() && (segments_.size() > 1 ? segments_[segments_.size() - 2].end : 0) >= size)
     segments_.pop_back();
   if (!segments_.empty()) segments_.back().end = size;
@@ -75,8 +82,7 @@ Value Heap::String(const TextBuilder& builder, size_t begin) {
   const auto first = std::upper_bound(segments.begin(), segments.end(), begin,
                                       [](size_t at, const Segment& segment) { return at < segment.end; });
   const auto n = static_cast<uint32_t>(segments.end() - first);
-  const Value result =
-      String(std::string_view(builder.text()).substr(begin), n == 0 ? kTemplateOwner : first->owner);
+  const Value result = String(builder.text().substr(begin), n == 0 ? kTemplateOwner : first->owner);
   if (n <= 1) return result;
   auto* kept = static_cast<Segment*>(Allocate(n * sizeof(Segment)));
   std::transform(first, segments.end(), kept,
@@ -406,13 +412,7 @@ const char* FindUnhashable(const Value& value) {
   }
 }
 
-const Value* Find(const DictObject& dict, std::string_view key) {
-  if (dict.index == nullptr) {
-    for (const DictEntry& entry : dict) {
-      if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
-    }
-    return nullptr;
-  }
+const Value* FindByHash(const DictObject& dict, std::string_view key) {
   uint32_t slot = static_cast<uint32_t>(HashBytes(key)) & (dict.n_slots - 1);
   for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
     const DictEntry& entry = dict.entries[dict.index[slot] - 1];

@@ -29,37 +29,69 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
+// Copies n bytes. Most pieces of a text are short, and a call costs more than they do.
+inline void CopyBytes(char* to, const char* from, size_t n) {
+  const auto both = [&](auto word) {
+    auto last = word;
+    std::memcpy(&word, from, sizeof word);
+    std::memcpy(&last, from + n - sizeof last, sizeof last);
+    std::memcpy(to, &word, sizeof word);
+    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  };
+  if (n > 16) {
+    std::memcpy(to, from, n);
+  } else if (n >= 8) {
+    both(uint64_t{0});
+  } else if (n >= 4) {
+    both(uint32_t{0});
+  } else {
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
 // UTF-8 text under construction, and who owns which part of it.
 class TextBuilder {
  public:
   void Append(std::string_view text, Owner owner) {
-    if (text.empty()) return;
-    text_.append(text);
+    const size_t n = text.size();
+    if (n == 0) return;
+    if (n > buffer_.size() - size_) Grow(n);
+    CopyBytes(buffer_.data() + size_, text.data(), n);
+    size_ += n;
     if (!segments_.empty() && segments_.back().owner == owner) {
-      segments_.back().end = text_.size();
+      segments_.back().end = size_;
     } else {
-      segments_.push_back({text_.size(), owner});
+      segments_.push_back({size_, owner});
     }
   }
   void AppendScalar(char32_t scalar, Owner owner);
-  [[nodiscard]] const std::string& text() const { return text_; }
+  // Valid until something is appended.
+  [[nodiscard]] std::string_view text() const { return {buffer_.data(), size_}; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
-  [[nodiscard]] size_t size() const { return text_.size(); }
+  [[nodiscard]] size_t size() const { return size_; }
   void Clear() {
-    text_.clear();
+    size_ = 0;
     segments_.clear();
   }
   void Reserve(size_t n_bytes, size_t n_segments) {
-    text_.reserve(n_bytes);
+    if (n_bytes > buffer_.size()) Grow(n_bytes - size_);
     segments_.reserve(n_segments);
   }
   // Drops what stands behind the first `size` bytes.
   void Truncate(size_t size);
-  [[nodiscard]] std::string TakeText() { return std::move(text_); }
+  [[nodiscard]] std::string TakeText() {
+    buffer_.resize(size_);
+    size_ = 0;
+    return std::move(buffer_);
+  }
   [[nodiscard]] std::vector<Segment> TakeSegments() { return std::move(segments_); }
 
  private:
-  std::string text_;
+  // Makes room for n more bytes.
+  void Grow(size_t n);
+
+  std::string buffer_;  // the text is its first size_ bytes
+  size_t size_ = 0;
   std::vector<Segment> segments_;
 };
 
@@ -410,7 +442,14 @@ inline std::string_view Value::view() const {
   }
   return true;
 }
-[[nodiscard]] const Value* Find(const DictObject& dict, std::string_view key);
+[[nodiscard]] const Value* FindByHash(const DictObject& dict, std::string_view key);
+[[nodiscard]] inline const Value* Find(const DictObject& dict, std::string_view key) {
+  if (dict.index != nullptr) return FindByHash(dict, key);
+  for (const DictEntry& entry : dict) {
+    if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
+  }
+  return nullptr;
+}
 [[nodiscard]] const Value* Find(const DictObject& dict, const Value& key);
 [[nodiscard]] std::string_view TypeName(const Value& value);
 // Levels of containers in the value: bounds every recursion over values.
