@@ -111,13 +111,17 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
   size_t n_operands = 0;
   for (const ProgramNode& node : made->program_.nodes) n_operands += node.operands.size();
   made->operands_.reserve(n_operands);
+  made->links_.reserve(n_operands);
   for (size_t i = 0; i < made->nodes_.size(); ++i) {
     const ProgramNode& source = made->program_.nodes[i];
     Node& node = made->nodes_[i];
     node.op = source.op;
     node.place = source.place;
     node.operands = made->operands_.data() + made->operands_.size();
+    node.links = made->links_.data() + made->links_.size();
     made->operands_.insert(made->operands_.end(), source.operands.begin(), source.operands.end());
+    for (const uint32_t operand : source.operands)
+      made->links_.push_back(operand < i ? &made->nodes_[operand] : nullptr);
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
     made->FindShape(source, &node);
@@ -563,60 +567,75 @@ class Interpreter {
   }
 
   Flow Statement(uint32_t index) { return Statement(At(index)); }
-  Flow Statement(const Node& node) {
+  Flow Statement(const Node& statement) {
     const Depth depth(&depth_);
-    if (!Enter(node)) return Flow::kError;
-    switch (node.op) {
-      case Op::kText:
-        text_.Append(node.constant.view(), kTemplateOwner);
-        return CheckOutput(node) ? Flow::kNormal : Flow::kError;
-      case Op::kOutput:
-        if (node.shape == Shape::kSum) return WriteSum(node);
-        if (node.left->op == Op::kConcat) return WriteConcat(node);
-        return Emit(Evaluate(*node.left), node);
-      case Op::kSequence:
-        for (uint32_t i = 0; i < node.n_operands; ++i) {
-          const Flow flow = Statement(At(node.operands[i]));
-          if (flow != Flow::kNormal) return flow;
+    for (const Node* node = &statement;;) {
+      if (!Enter(*node)) return Flow::kError;
+      switch (node->op) {
+        case Op::kText:
+          text_.Append(node->constant.view(), kTemplateOwner);
+          return CheckOutput(*node) ? Flow::kNormal : Flow::kError;
+        case Op::kOutput:
+          if (node->shape == Shape::kSum) return WriteSum(*node);
+          if (node->left->op == Op::kConcat) return WriteConcat(*node);
+          return Emit(Evaluate(*node->left), *node);
+        case Op::kSequence: {
+          if (node->n_operands == 0) return Flow::kNormal;
+          for (uint32_t i = 0; i + 1 < node->n_operands; ++i) {
+            const Flow flow = Statement(*node->links[i]);
+            if (flow != Flow::kNormal) return flow;
+          }
+          node = node->links[node->n_operands - 1];
+          continue;
         }
-        return Flow::kNormal;
-      case Op::kIf:
-        return If(node);
-      case Op::kFor: {
-        const Value iterable = Evaluate(node.operands[2]);
-        return iterable.failed() ? Flow::kError : For(node, iterable, 0, nullptr);
+        case Op::kIf: {
+          bool failed = false;
+          node = Branch(*node, &failed);
+          if (node == nullptr) return failed ? Flow::kError : Flow::kNormal;
+          continue;
+        }
+        case Op::kFor: {
+          const Value iterable = Evaluate(*node->links[2]);
+          return iterable.failed() ? Flow::kError : For(*node, iterable, 0, nullptr);
+        }
+        case Op::kSet: {
+          const Node& target = *node->links[0];
+          if (target.op != Op::kTargetName && !CheckNamespaces(node->operands[0])) return FailAt(*node);
+          return Assign(target, Evaluate(*node->links[1])) ? Flow::kNormal : FailAt(*node);
+        }
+        case Op::kBreak:
+          return Flow::kBreak;
+        case Op::kContinue:
+          return Flow::kContinue;
+        case Op::kResolve:
+          active_->slots[node->operands[0]] = context_[node->id];
+          return Flow::kNormal;
+        case Op::kAlias:
+          active_->slots[node->operands[0]] = Slot(node->operands[1], node->operands[2]);
+          return Flow::kNormal;
+        case Op::kClear:
+          for (uint32_t i = 0; i < node->n_operands; ++i)
+            active_->slots[node->operands[i]] = Value::Missing();
+          return Flow::kNormal;
+        case Op::kDefault:
+          return Default(*node);
+        default:
+          return RareStatement(*node);
       }
-      case Op::kSet:
-        if (!CheckNamespaces(node.operands[0])) return FailAt(node);
-        return Assign(node.operands[0], Evaluate(node.operands[1])) ? Flow::kNormal : FailAt(node);
-      case Op::kBreak:
-        return Flow::kBreak;
-      case Op::kContinue:
-        return Flow::kContinue;
-      case Op::kResolve:
-        active_->slots[node.operands[0]] = context_[node.id];
-        return Flow::kNormal;
-      case Op::kAlias:
-        active_->slots[node.operands[0]] = Slot(node.operands[1], node.operands[2]);
-        return Flow::kNormal;
-      case Op::kClear:
-        for (uint32_t i = 0; i < node.n_operands; ++i) active_->slots[node.operands[i]] = Value::Missing();
-        return Flow::kNormal;
-      case Op::kDefault:
-        return Default(node);
-      default:
-        return RareStatement(node);
     }
   }
 
-  Flow If(const Node& node) {
+  // What an if runs; null: nothing, or a condition failed.
+  const Node* Branch(const Node& node, bool* failed) {
     for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
-      const Answer condition = Ask(At(node.operands[i]));
-      if (condition == Answer::kFailed) return Flow::kError;
-      if (condition == Answer::kYes) return Statement(node.operands[i + 1]);
+      const Answer condition = Ask(*node.links[i]);
+      if (condition == Answer::kYes) return node.links[i + 1];
+      if (condition == Answer::kFailed) {
+        *failed = true;
+        return nullptr;
+      }
     }
-    const uint32_t otherwise = node.operands[node.n_operands - 1];
-    return otherwise == kNoNode ? Flow::kNormal : Statement(otherwise);
+    return node.links[node.n_operands - 1];
   }
 
   [[gnu::noinline]] Flow Default(const Node& node) {
@@ -731,9 +750,9 @@ class Interpreter {
       const Step step = loop != nullptr ? runtime_.NextOfLoop(loop, &item) : runtime_.Next(&*cursor, &item);
       if (step == Step::kError) return FailAt(node);
       if (step == Step::kDone) break;
-      if (!Assign(node.operands[1], item)) return FailAt(node);
+      if (!Assign(*node.links[1], item)) return FailAt(node);
       if (loop != nullptr) active_->slots[node.operands[0]] = Value::Of(ValueKind::kLoop, loop);
-      const Flow flow = Statement(node.operands[4]);
+      const Flow flow = Statement(*node.links[4]);
       if (flow == Flow::kError) return flow;
       if (flow == Flow::kBreak) break;
       // The reference notes a pass at its end only: `else` runs where every pass was cut short.
@@ -807,14 +826,15 @@ class Interpreter {
     return true;
   }
 
-  bool Assign(uint32_t index, const Value& value) {
+  bool Assign(uint32_t index, const Value& value) { return Assign(At(index), value); }
+  bool Assign(const Node& node, const Value& value) {
     if (value.failed()) return false;
-    const Node& node = At(index);
-    if (node.op == Op::kTargetName) {
-      active_->slots[node.operands[0]] = value;
-      if (node.id != UINT32_MAX) context_[node.id] = value;
-      return true;
-    }
+    if (node.op != Op::kTargetName) return AssignParts(node, value);
+    active_->slots[node.operands[0]] = value;
+    if (node.id != UINT32_MAX) context_[node.id] = value;
+    return true;
+  }
+  [[gnu::noinline]] bool AssignParts(const Node& node, const Value& value) {
     if (node.op == Op::kTargetAttribute) return AssignAttribute(node, value);
     if (!Runtime::IsIterable(value)) {
       runtime_.RaiseType("cannot unpack non-iterable " + std::string(TypeName(value)) + " object");

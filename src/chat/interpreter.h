@@ -54,7 +54,8 @@ class Executable {
     uint32_t n_operands = 0;
     uint32_t id = UINT32_MAX;  // of a built-in, an attribute, or a context variable
     const uint32_t* operands = nullptr;
-    Value constant;  // of literals and names
+    const Node* const* links = nullptr;  // the operands that are nodes, at the same places
+    Value constant;                      // of literals and names
     const Node* left = nullptr;
     const Node* right = nullptr;
     const Part* parts = nullptr;
@@ -72,6 +73,7 @@ class Executable {
   mutable Heap heap_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> operands_;  // of all nodes
+  std::vector<const Node*> links_;  // likewise
   std::vector<Part> parts_;         // of all sums
   std::vector<Value> literals_;     // by string, made when first used
   std::vector<std::string> context_names_;

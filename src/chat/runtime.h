@@ -135,7 +135,9 @@ struct MacroObject {
 
 class Runtime {
  public:
-  explicit Runtime(const Budgets& budgets) : budgets_(budgets) {}
+  explicit Runtime(const Budgets& budgets) : budgets_(budgets), step_limit_(budgets.max_steps) {
+    heap_.Watch(budgets.max_heap_bytes, &step_limit_);
+  }
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -160,7 +162,7 @@ class Runtime {
   // Counts work; false (and an error) if the steps or the memory are used up.
   bool Work(uint64_t n_steps) {
     steps_ += n_steps;
-    if (steps_ <= budgets_.max_steps && heap_.used() <= budgets_.max_heap_bytes) return true;
+    if (steps_ <= step_limit_) return true;
     return ReportWork();
   }
   // Counts work that is bounded by the program's size: whoever calls asks Work before it repeats.
@@ -172,6 +174,7 @@ class Runtime {
   void Rewind(uint64_t n_steps) {
     steps_ = n_steps;
     budgets_.max_heap_bytes += heap_.used();
+    heap_.Watch(budgets_.max_heap_bytes, &step_limit_);
   }
 
   // ---- text ----
@@ -274,7 +277,8 @@ class Runtime {
   Heap heap_;
   std::optional<Error> error_;
   uint64_t steps_ = 0;
-  SourcePlace place_;  // of the error; line 0: none
+  uint64_t step_limit_;  // 0: the heap is used up
+  SourcePlace place_;    // of the error; line 0: none
 };
 
 // object_type_repr: "None", "dict object", "jinja2.runtime.Macro object".

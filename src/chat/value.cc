@@ -50,6 +50,7 @@ uint64_t Text::CountedScalars() const {
 Heap::~Heap() = default;
 
 void* Heap::AllocateChunk(size_t n_bytes) {
+  if (limit_ != nullptr && used_ > most_) *limit_ = 0;
   if (n_bytes > chunk_bytes_ / 4) {  // a block of its own; the open chunk stays in use
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(n_bytes));
     return chunks_.back().get();

@@ -38,8 +38,13 @@ inline void CopyBytes(char* to, const char* from, size_t n) {
     std::memcpy(to, &word, sizeof word);
     std::memcpy(to + n - sizeof last, &last, sizeof last);
   };
-  if (n > 16) {
+  struct Sixteen {
+    uint64_t low, high;
+  };
+  if (n > 32) {
     std::memcpy(to, from, n);
+  } else if (n >= 16) {
+    both(Sixteen{});
   } else if (n >= 8) {
     both(uint64_t{0});
   } else if (n >= 4) {
@@ -346,6 +351,11 @@ class Heap {
     return ::new (Allocate(sizeof(T))) T{std::forward<Args>(args)...};
   }
   [[nodiscard]] uint64_t used() const { return used_; }
+  // Sets *limit to 0 once more than `most` bytes are used; noticed when memory is asked of the system.
+  void Watch(uint64_t most, uint64_t* limit) {
+    most_ = most;
+    limit_ = limit;
+  }
   // What is allocated between Mark and Forget is gone: nothing of it may be held.
   struct Mark {
     char* next;
@@ -403,6 +413,8 @@ class Heap {
   char* end_ = first_ + kFirstBytes;
   size_t chunk_bytes_ = 4 * kFirstBytes;
   uint64_t used_ = 0;
+  uint64_t most_ = 0;
+  uint64_t* limit_ = nullptr;
   uint64_t n_changing_ = 0;
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
