@@ -301,6 +301,8 @@ class Generator final : public IteratorObject {
 
   Step AdvanceSelect(Value* value) {
     const bool wanted = kind_ == Kind::kSelect || kind_ == Kind::kSelectAttribute;
+    std::optional<Heap::NothingKept> nothing_kept;
+    if (forgets_) nothing_kept.emplace(&runtime_->heap());
     for (;;) {
       const Heap::Mark mark = runtime_->heap().MarkHere();
       Value item;

@@ -251,6 +251,8 @@ class Runtime {
   [[nodiscard]] static bool HasSafeMethod(const Value& object, AttributeId id);
   Value UndefinedName(const Value& name);
   Value UndefinedElement(const Value& object, const Value& key);
+  // The character of a flat string at these bytes, no Markup.
+  Value Character(const Value& string, uint64_t begin, uint64_t end);
   // The character at a position of a string.
   Value CharacterAt(const Value& string, uint64_t index);
 

@@ -114,6 +114,21 @@ Value Heap::Slice(const Value& text, uint64_t begin, uint64_t end) {
   return result;
 }
 
+Value Heap::Character(char character, Owner owner) {
+  constexpr size_t kCharacters = 128;
+  if (n_unkept_ != 0) return String({&character, 1}, owner);
+  if (characters_ == nullptr) {
+    characters_ = static_cast<Value*>(Allocate(kCharacters * sizeof(Value)));
+    std::uninitialized_fill_n(characters_, kCharacters, Value());
+  }
+  Value& held = characters_[static_cast<unsigned char>(character)];
+  if (held.is_missing() || held.owner() != owner) {
+    held = String({&character, 1}, owner);
+    held.text().n_scalars = 1;
+  }
+  return held;
+}
+
 Value Heap::Concatenate(const Value& left, const Value& right) {
   const Text& a = left.text();
   const Text& b = right.text();
@@ -229,6 +244,21 @@ Value Heap::Dict(const std::vector<DictEntry>& entries, Owner owner) {
 
 Value Heap::Undefined(UndefinedInfo info) {
   return Value::Of(ValueKind::kUndefined, New<UndefinedInfo>(info));
+}
+
+Value Heap::NoMember(const Value& object, std::string_view name) {
+  const auto bits = reinterpret_cast<uintptr_t>(object.address()) ^ reinterpret_cast<uintptr_t>(name.data());
+  Value& held = absent_[(bits >> 4U) % absent_.size()];
+  if (held.is_undefined()) {
+    const UndefinedInfo& info = *held.undefined();
+    if (info.text.data() == name.data() && info.text.size() == name.size() &&
+        info.object.kind() == object.kind() && info.object.address() == object.address()) {
+      return held;
+    }
+  }
+  const Value made = Undefined({UndefinedInfo::Kind::kAttribute, false, name, object, {}});
+  if (n_unkept_ == 0) held = made;
+  return made;
 }
 
 Value Heap::NewNamespace() {

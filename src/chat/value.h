@@ -7,6 +7,7 @@
 #ifndef SLM_CHAT_VALUE_H_
 #define SLM_CHAT_VALUE_H_
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -363,6 +364,17 @@ class Heap {
     uint64_t used;
   };
   [[nodiscard]] Mark MarkHere() const { return {next_, end_, used_}; }
+  // While one is alive, nothing that is made is kept for later use: it may be forgotten.
+  class NothingKept {
+   public:
+    explicit NothingKept(Heap* heap) : heap_(heap) { ++heap_->n_unkept_; }
+    NothingKept(const NothingKept&) = delete;
+    NothingKept& operator=(const NothingKept&) = delete;
+    ~NothingKept() { --heap_->n_unkept_; }
+
+   private:
+    Heap* heap_;
+  };
   void Forget(const Mark& mark) {
     if (mark.end != end_) return;  // in an earlier chunk: it stays
     next_ = mark.next;
@@ -377,6 +389,8 @@ class Heap {
   [[nodiscard]] Value String(const TextBuilder& builder, size_t begin);
   // Bytes [begin, end) of `text`.
   [[nodiscard]] Value Slice(const Value& text, uint64_t begin, uint64_t end);
+  // One ASCII character: a template that walks over a text makes few of them, each often.
+  [[nodiscard]] Value Character(char character, Owner owner);
   [[nodiscard]] Value Concatenate(const Value& left, const Value& right);
   // Makes the bytes of a concatenation.
   void Flatten(const Text& text) {
@@ -392,6 +406,8 @@ class Heap {
   // REQUIRES: hashable keys, no two of them equal.
   [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Undefined(UndefinedInfo info);
+  // That `object` has no member `name`. A template asks the same of the same object again and again.
+  [[nodiscard]] Value NoMember(const Value& object, std::string_view name);
   [[nodiscard]] Value NewNamespace();
   // What every namespace holds.
   using Namespaces = std::vector<std::vector<std::pair<Value, Value>>>;
@@ -416,6 +432,9 @@ class Heap {
   uint64_t most_ = 0;
   uint64_t* limit_ = nullptr;
   uint64_t n_changing_ = 0;
+  uint64_t n_unkept_ = 0;
+  Value* characters_ = nullptr;     // 128 of them, the last one made of each; missing: none yet
+  std::array<Value, 16> absent_{};  // what NoMember made
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
 };
