@@ -10,11 +10,13 @@
 #include "acquire/acquisition.h"
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "chat/gguf_template.h"
 #include "chat/isolated.h"
 #include "codec/json.h"
 #include "evidence/candidate.h"
 #include "model/artifact_check.h"
 #include "slm_file/artifact.h"
+#include "slm_file/mapped_file.h"
 #include "store/store.h"
 
 namespace slm::app {
@@ -211,6 +213,19 @@ Result<TemplateModel> OpenTemplateArtifact(const std::string& path) {
   return records::TemplateOfArtifact(*artifact, path);
 }
 
+// To be held against the template of the source that a GGUF file was made from.
+Result<TemplateModel> OpenGgufTemplate(const std::string& path) {
+  SLM_ASSIGN(const auto file, MappedFile::Open(path));
+  SLM_ASSIGN(chat::GgufTemplate read, Named(chat::ReadGgufTemplate(file->bytes()), path));
+  if (!read.source)
+    return Fail(MakeError(ErrorCode::kTplMissing, "the GGUF metadata holds no chat template").In(path));
+  TemplateModel out;
+  out.name = path;
+  out.source = *std::move(read.source);
+  out.special_tokens = std::move(read.special_tokens);
+  return out;
+}
+
 // The text of a tokenizer.json.
 Result<std::string> ReadTokenizerFile(const std::string& path) {
   if (path.ends_with(".gguf")) {
@@ -257,7 +272,8 @@ Result<TemplateModel> OpenTemplateModel(const ModelName& model) {
   SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
   if (folder) return OpenTemplateSource(*folder);
   if (path.ends_with(".slm")) return OpenTemplateArtifact(path);
-  if (path.ends_with(".model") || path.ends_with(".gguf")) {
+  if (path.ends_with(".gguf")) return OpenGgufTemplate(path);
+  if (path.ends_with(".model")) {
     return Fail(
         MakeError(ErrorCode::kUnsupported,
                   "chat templates in files of this kind are not read by this version; give the source "

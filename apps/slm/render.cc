@@ -1,4 +1,4 @@
-// slm render MODEL [CONTEXT.json] [--explain] [--batch]
+// slm render MODEL [CONTEXT.json] [--explain] [--against OTHER] [--clock TIME] [--batch]
 #include <algorithm>
 #include <optional>
 
@@ -30,6 +30,8 @@ struct RenderArgs {
   std::string model;
   std::string context = "-";
   std::string tokenizer;
+  std::string against;
+  std::string clock;
   bool explain = false;
   bool injection = false;
   bool batch = false;
@@ -138,28 +140,50 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   return text;
 }
 
-records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
-  const auto compiled = model.Compile(Convert);
-  if (!compiled)
-    return std::unexpected(
-        records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
-  auto text = ReadTextFile(args.context, kMaxContextBytes);
-  if (!text) return std::unexpected(records::Fault{text.error(), {}});
-  const std::string name = args.context == "-" ? "standard input" : args.context;
-  const auto document = json::Parse(*std::move(text));
-  if (!document) return std::unexpected(records::Fault{Error(document.error()).In(name), {}});
-  if (const Status allowed = model.CheckContext(document->root()); !allowed) {
+// A context as it stands in a file, with its name for messages.
+struct NamedContext {
+  std::string name;
+  json::Document document;
+};
+
+Result<NamedContext> ReadContext(const RenderArgs& args) {
+  std::string name = args.context == "-" ? "standard input" : args.context;
+  SLM_ASSIGN(std::string text, ReadTextFile(args.context, kMaxContextBytes));
+  auto document = json::Parse(std::move(text));
+  if (!document) return Fail(Error(document.error()).In(name));
+  return NamedContext{std::move(name), *std::move(document)};
+}
+
+std::expected<chat::Template, records::Fault> Compiled(const TemplateModel& model) {
+  auto compiled = model.Compile(Convert);
+  if (compiled) return *std::move(compiled);
+  return std::unexpected(
+      records::Fault{compiled.error(), PlaceIn(model.source, compiled.error(), "convert")});
+}
+
+std::expected<chat::Rendered, records::Fault> RenderWith(const TemplateModel& model,
+                                                         const chat::Template& compiled,
+                                                         const NamedContext& context,
+                                                         const std::string& clock) {
+  const json::Value root = context.document.root();
+  if (const Status allowed = model.CheckContext(root); !allowed)
     return std::unexpected(records::Fault{Error(allowed.error()).In(model.name), {}});
-  }
   chat::SourcePlace fault;
-  const auto rendered =
-      compiled->Render(document->root(), chat::RenderOptions{model.special_tokens, "", &fault});
-  if (!rendered) {
-    // An error with an offset is one of the context, by its bytes.
-    return std::unexpected(
-        records::Fault{Error(rendered.error()).In(rendered.error().byte_offset ? name : model.name),
-                       records::PlaceOf(fault, "render")});
-  }
+  auto rendered = compiled.Render(root, chat::RenderOptions{model.special_tokens, clock, &fault});
+  if (rendered) return *std::move(rendered);
+  // An error with an offset is one of the context, by its bytes.
+  return std::unexpected(
+      records::Fault{Error(rendered.error()).In(rendered.error().byte_offset ? context.name : model.name),
+                     records::PlaceOf(fault, "render")});
+}
+
+records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
+  const auto compiled = Compiled(model);
+  if (!compiled) return std::unexpected(compiled.error());
+  const auto context = ReadContext(args);
+  if (!context) return std::unexpected(records::Fault{context.error(), {}});
+  const auto rendered = RenderWith(model, *compiled, *context, args.clock);
+  if (!rendered) return std::unexpected(rendered.error());
   std::optional<Explanation> explanation;
   if (args.explain) {
     auto explained = ExplainRendering(app, args, model, *compiled, *rendered);
@@ -177,6 +201,48 @@ records::RecordStatus RenderOne(AppContext& app, const RenderArgs& args, const T
     app.Print(explanation ? Explain(*rendered, compiled->program(), *explanation) : rendered->text);
   }
   return {};
+}
+
+// At most so many bytes from `at` on, cut between characters.
+std::string Excerpt(std::string_view text, size_t at) {
+  constexpr size_t kExcerptBytes = 32;
+  const auto is_inside = [text](size_t i) { return (static_cast<uint8_t>(text[i]) & 0xC0U) == 0x80U; };
+  while (at > 0 && at < text.size() && is_inside(at)) --at;
+  size_t end = std::min(text.size(), at + kExcerptBytes);
+  while (end < text.size() && is_inside(end)) ++end;
+  return "|" + EscapeForDisplay(text.substr(at, end - at)) + "|";
+}
+
+// Two templates on one context: the same bytes, or the first that differs.
+records::RecordStatus RenderAgainst(AppContext& app, const RenderArgs& args, const TemplateModel& model) {
+  const auto other = OpenTemplateModel({args.against, app.store});
+  if (!other) return std::unexpected(records::Fault{other.error(), {}});
+  const auto context = ReadContext(args);
+  if (!context) return std::unexpected(records::Fault{context.error(), {}});
+  std::string texts[2];
+  for (const TemplateModel* one : {&model, &*other}) {
+    const auto compiled = Compiled(*one);
+    if (!compiled) return std::unexpected(compiled.error());
+    auto rendered = RenderWith(*one, *compiled, *context, args.clock);
+    if (!rendered) return std::unexpected(rendered.error());
+    texts[one == &model ? 0 : 1] = std::move(rendered->text);
+  }
+  if (texts[0] == texts[1]) {
+    json::Writer out;
+    out.BeginObject().Key("same").Bool(true).Key("bytes").Uint(texts[0].size()).EndObject();
+    app.Print(app.json ? out.Take() + "\n" : "the same " + std::to_string(texts[0].size()) + " bytes\n");
+    return {};
+  }
+  const auto differs =
+      std::mismatch(texts[0].begin(), texts[0].end(), texts[1].begin(), texts[1].end()).first;
+  const auto at = static_cast<size_t>(differs - texts[0].begin());
+  return std::unexpected(records::Fault{
+      MakeError(ErrorCode::kTplAmbiguous, "the renderings part at byte " + std::to_string(at) + ": " +
+                                              Excerpt(texts[0], at) + " here, " + Excerpt(texts[1], at) +
+                                              " by " + EscapeForDisplay(other->name))
+          .In(model.name)
+          .Field("chat_template"),
+      {}});
 }
 
 // What text in a conversation can change. Needs no conversation: it makes its own.
@@ -198,7 +264,8 @@ records::RecordStatus CheckInjection(AppContext& app, const RenderArgs& args, co
 void RegisterRender(Command& root, AppContext& context) {
   auto* args = context.Own<RenderArgs>();
   Command& command = root.Add("render", "Render a chat template; say who owns which byte");
-  command.Option("model", &args->model, "Source directory, .jinja file, .slm, or id of an acquisition",
+  command.Option("model", &args->model,
+                 "Source directory, .jinja, .slm or .gguf file, or id of an acquisition",
                  /*required=*/true);
   command.Option("context", &args->context,
                  "JSON file with messages and other inputs (default: standard input)");
@@ -209,9 +276,14 @@ void RegisterRender(Command& root, AppContext& context) {
       "What text in a conversation can change: each field with each token, marker and branch literal");
   command.Option("--tokenizer", &args->tokenizer,
                  "tokenizer.json for --explain and --injection (default: the model's own)");
+  command.Option("--against", &args->against,
+                 "Another template (also a .gguf file) on the same context: the first byte that differs");
+  command.Option("--clock", &args->clock,
+                 "Civil time such as 2026-11-30T12:00:00, for templates that ask for the date");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
-  command.Excludes("--batch", {"context", "--explain", "--injection", "--tokenizer"});
-  command.Excludes("--injection", {"context", "--explain"});
+  command.Excludes("--batch", {"context", "--explain", "--injection", "--tokenizer", "--against", "--clock"});
+  command.Excludes("--injection", {"context", "--explain", "--against", "--clock"});
+  command.Excludes("--against", {"--explain"});
   command.Help({.examples = {"echo '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
                              "\"add_generation_prompt\":true}' | slm render models/slm-demo --explain"},
                 .input = "context of 64 MiB, template of 64 MiB",
@@ -227,7 +299,7 @@ void RegisterRender(Command& root, AppContext& context) {
       });
       return;
     }
-    const auto run = args->injection ? CheckInjection : RenderOne;
+    const auto run = args->injection ? CheckInjection : !args->against.empty() ? RenderAgainst : RenderOne;
     if (const auto done = run(context, *args, *model); !done)
       context.Report(done.error().error, done.error().place);
   });

@@ -301,6 +301,8 @@ class Generator final : public IteratorObject {
 
   Step AdvanceSelect(Value* value) {
     const bool wanted = kind_ == Kind::kSelect || kind_ == Kind::kSelectAttribute;
+    std::optional<Heap::NothingKept> nothing_kept;
+    if (forgets_) nothing_kept.emplace(&runtime_->heap());
     for (;;) {
       const Heap::Mark mark = runtime_->heap().MarkHere();
       Value item;
@@ -2047,7 +2049,7 @@ Value CallFunction(Runtime& runtime, uint32_t id, const CallArguments& arguments
       // The reference keeps None as no message at all; every other value shows its str().
       TextBuilder text;
       if (!message.is_undefined() && !runtime.AppendText(message, &text)) return Value::Error();
-      return runtime.Refuse(ErrorCode::kTplRaised, text.text());
+      return runtime.Refuse(ErrorCode::kTplRaised, std::string(text.text()));
     }
     case 4:
       return StrftimeNow(runtime, arguments, clock);

@@ -59,7 +59,7 @@ std::string Upper(std::string text) {
 }
 
 // ascii(): repr with what is outside ASCII as escapes.
-std::string AsciiRepr(const std::string& repr) {
+std::string AsciiRepr(std::string_view repr) {
   std::string out;
   for (size_t at = 0; at < repr.size();) {
     const char32_t c = DecodeUtf8(repr, &at);
@@ -463,7 +463,7 @@ class BraceFormatter {
       const std::string_view source = field.substr(at + 1);
       if (!Run(text, source, offset + at + 1, depth - 1, &spec)) return false;
     }
-    return FormatValue(value, spec.text(), out);
+    return FormatValue(value, std::string(spec.text()), out);
   }
 
   bool Convert(char conversion, Value* value) {

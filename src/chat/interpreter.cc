@@ -14,6 +14,8 @@ uint32_t Executable::ContextIndex(const std::string& name) {
   const auto found = std::find(context_names_.begin(), context_names_.end(), name);
   if (found != context_names_.end()) return static_cast<uint32_t>(found - context_names_.begin());
   context_names_.push_back(name);
+  const uint32_t function = FunctionId(name);
+  context_defaults_.push_back(function == kNoFunction ? Value::Missing() : Value::Function(function));
   return static_cast<uint32_t>(context_names_.size() - 1);
 }
 
@@ -88,9 +90,6 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
     case Op::kTest:
       constant(0);
       node->id = TestId(text(0));
-      node->plain_test = node->id != kNoBuiltin && IsTestOfType(node->id) && source.operands[2] == 0 &&
-                         source.operands[3] == 0 && source.operands[4] == kNoNode &&
-                         source.operands[5] == kNoNode;
       return {};
     case Op::kMacro:
       if (source.operands[0] == kNoNode) {
@@ -112,39 +111,147 @@ Result<std::shared_ptr<const Executable>> Executable::Make(Program program) {
   size_t n_operands = 0;
   for (const ProgramNode& node : made->program_.nodes) n_operands += node.operands.size();
   made->operands_.reserve(n_operands);
+  made->links_.reserve(n_operands);
   for (size_t i = 0; i < made->nodes_.size(); ++i) {
     const ProgramNode& source = made->program_.nodes[i];
     Node& node = made->nodes_[i];
     node.op = source.op;
     node.place = source.place;
     node.operands = made->operands_.data() + made->operands_.size();
+    node.links = made->links_.data() + made->links_.size();
     made->operands_.insert(made->operands_.end(), source.operands.begin(), source.operands.end());
+    for (const uint32_t operand : source.operands)
+      made->links_.push_back(operand < i ? &made->nodes_[operand] : nullptr);
     node.n_operands = static_cast<uint32_t>(source.operands.size());
     SLM_TRY(made->Prepare(source, &node));
-    made->FindMember(source, &node);
+    made->FindShape(source, &node);
   }
+  made->FindSums();
   made->FindPrompt();
   return std::shared_ptr<const Executable>(std::move(made));
 }
 
-// Most of what templates do is to read message.role or message['content'], and to compare it with a literal.
-void Executable::FindMember(const ProgramNode& source, Node* node) const {
-  if (source.op == Op::kCompare && source.operands.size() == 3 &&
-      source.operands[1] <= static_cast<uint32_t>(Comparison::kNotEqual) &&
-      nodes_[source.operands[2]].op == Op::kString) {
-    node->constant = nodes_[source.operands[2]].constant;
-    node->equals_literal = true;
-    return;
+// Most of what templates do is to read message.role or message['content'], to compare it with a literal, and
+// to write what they read.
+void Executable::FindShape(const ProgramNode& source, Node* node) const {
+  const auto child = [&](size_t i) { return &nodes_[source.operands[i]]; };
+  switch (source.op) {
+    case Op::kText:
+    case Op::kString:
+    case Op::kInteger:
+    case Op::kFloat:
+    case Op::kTrue:
+    case Op::kFalse:
+    case Op::kNone:
+      node->shape = Shape::kLiteral;
+      return;
+    case Op::kLoad:
+      node->slot = source.operands[1];
+      if (source.operands[0] == 0) node->shape = Shape::kLocal;
+      return;
+    case Op::kOutput:
+    case Op::kNot:
+      node->left = child(0);
+      if (source.op == Op::kNot) node->shape = Shape::kNot;
+      return;
+    case Op::kAnd:
+    case Op::kOr:
+      node->left = child(0);
+      node->right = child(1);
+      node->shape = source.op == Op::kAnd ? Shape::kAnd : Shape::kOr;
+      return;
+    case Op::kTest:
+      node->left = child(1);
+      if (node->id != kNoBuiltin && IsTestOfType(node->id) && source.operands[2] == 0 &&
+          source.operands[3] == 0 && source.operands[4] == kNoNode && source.operands[5] == kNoNode) {
+        node->shape = Shape::kTypeTest;
+      }
+      return;
+    case Op::kCompare: {
+      if (source.operands.size() != 3) return;
+      const auto comparison = static_cast<Comparison>(source.operands[1]);
+      const bool equals = comparison == Comparison::kEqual || comparison == Comparison::kNotEqual;
+      if (!equals && comparison != Comparison::kIn && comparison != Comparison::kNotIn) return;
+      const Node* text = child(equals ? 2 : 0);
+      if (text->op != Op::kString) return;
+      node->constant = text->constant;
+      node->left = child(equals ? 0 : 2);
+      node->negated = comparison == Comparison::kNotEqual || comparison == Comparison::kNotIn;
+      node->shape = equals ? Shape::kEquals : Shape::kHolds;
+      return;
+    }
+    case Op::kItem:
+    case Op::kAttribute: {
+      const Node* object = child(0);
+      const bool named = source.op == Op::kItem && child(1)->op == Op::kString;
+      if (named) node->constant = child(1)->constant;
+      if (object->shape != Shape::kLocal || (source.op == Op::kItem && !named)) return;
+      node->slot = object->slot;
+      const std::string_view name = node->constant.view();
+      if (named || node->id == static_cast<uint32_t>(AttributeId::none)) {
+        node->shape = Shape::kMember;
+        node->only_member = FindAttribute(name) == AttributeId::none && !name.starts_with('_');
+        return;
+      }
+      constexpr std::string_view kLoopNames[] = {"index0", "index", "first", "last"};
+      if (std::find(std::begin(kLoopNames), std::end(kLoopNames), name) != std::end(kLoopNames))
+        node->shape = Shape::kLoopMember;
+      return;
+    }
+    default:
+      return;
   }
-  const bool item = source.op == Op::kItem && nodes_[source.operands[1]].op == Op::kString;
-  if (!item && !(source.op == Op::kAttribute && node->id == static_cast<uint32_t>(AttributeId::none))) return;
-  const Node& object = nodes_[source.operands[0]];
-  if (object.op != Op::kLoad || object.operands[0] != 0) return;
-  if (item) node->constant = nodes_[source.operands[1]].constant;
-  const std::string_view name = node->constant.view();
-  node->local_member = true;
-  node->only_member = FindAttribute(name) == AttributeId::none && !name.starts_with('_');
-  node->slot = object.operands[1];
+}
+
+// {{ a + b + c }}: an output of texts, which are written without being put together first.
+void Executable::FindSums() {
+  const auto is_sum = [](const Node& node) {
+    return node.op == Op::kBinary && node.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd);
+  };
+  std::vector<std::pair<size_t, size_t>> ranges(nodes_.size());
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].op != Op::kOutput || !is_sum(*nodes_[i].left)) continue;
+    const size_t begin = parts_.size();
+    const Node* sum = nodes_[i].left;
+    for (; is_sum(*sum); sum = &nodes_[sum->operands[1]]) parts_.push_back({&nodes_[sum->operands[2]], sum});
+    parts_.push_back({sum, nullptr});
+    std::reverse(parts_.begin() + static_cast<ptrdiff_t>(begin), parts_.end());
+    ranges[i] = {begin, parts_.size()};
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (ranges[i].second == 0) continue;
+    nodes_[i].shape = Shape::kSum;
+    nodes_[i].parts = parts_.data() + ranges[i].first;
+    nodes_[i].parts_end = parts_.data() + ranges[i].second;
+  }
+}
+
+// Nodes of {% if add_generation_prompt is not defined %}{% set add_generation_prompt = false %}{% endif %},
+// which are the same with every value that a caller gives: the condition, and what runs only where none was
+// given.
+std::vector<bool> Executable::FindWhereGiven() const {
+  std::vector<bool> given(program_.nodes.size(), false);
+  const auto is_prompt = [&](const Node& node) {
+    return node.op == Op::kLoad && node.constant.view() == kGenerationPrompt;
+  };
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].op != Op::kIf || nodes_[i].n_operands != 3 || nodes_[i].operands[2] != kNoNode) continue;
+    const Node* condition = &nodes_[nodes_[i].operands[0]];
+    const bool negated = condition->shape == Shape::kNot;
+    if (negated) condition = condition->left;
+    if (condition->shape != Shape::kTypeTest || !is_prompt(*condition->left)) continue;
+    if (condition->constant.view() != (negated ? "defined" : "undefined")) continue;
+    given[static_cast<size_t>(condition->left - nodes_.data())] = true;
+    for (std::vector<uint32_t> pending{nodes_[i].operands[1]}; !pending.empty();) {
+      const Node& node = nodes_[pending.back()];
+      pending.pop_back();
+      if (node.op == Op::kSequence)
+        pending.insert(pending.end(), node.operands, node.operands + node.n_operands);
+      if (node.op == Op::kSet && nodes_[node.operands[0]].op == Op::kTargetName)
+        given[node.operands[0]] = true;
+    }
+  }
+  return given;
 }
 
 // What stands before the first statement that may read or set add_generation_prompt is the same with another
@@ -170,6 +277,7 @@ void Executable::FindPrompt() {
     resolves[index] = true;
     slots.push_back(node.operands[0]);
   }
+  const std::vector<bool> given = FindWhereGiven();
   std::vector<bool> member(program_.nodes.size(), false);
   uint32_t first = kNoNode;
   for (uint32_t index = 0; index < program_.nodes.size(); ++index) {
@@ -191,7 +299,7 @@ void Executable::FindPrompt() {
         return std::find(slots.begin(), slots.end(), slot) != slots.end();
       });
     }
-    if (touches) first = std::min(first, index);
+    if (touches && !given[index]) first = std::min(first, index);
     if (node.op == Op::kAttribute) member[node.operands[0]] = true;
   }
   // A node stands before its user: the statement that holds it is this one or an earlier one.
@@ -229,61 +337,69 @@ struct Recursion {
 class Interpreter {
  public:
   using Node = Executable::Node;
+  using Shape = Executable::Shape;
 
   Interpreter(const Executable& executable, Runtime& runtime, const std::string& clock)
       : executable_(executable), runtime_(runtime), clock_(clock) {}
 
   // `prompt`: in place of add_generation_prompt; missing: what the variables say.
-  Result<Execution> Run(const Variables& variables, const Value& prompt, bool asks_prompt) {
-    Bind(variables, prompt);
-    output_ = &root_;
-    root_.text.Reserve(kFirstOutput, kFirstOutput / 64);
+  Result<Execution> Run(const Request& request, const Value& prompt) {
+    Bind(request.variables, prompt);
+    text_.Reserve(std::max(kFirstOutput, request.n_bytes_likely), kFirstOutput / 64);
     const Node& root = At(executable_.program_.root);
     active_ = NewActivation(nullptr, root.operands[0]);
-    const bool may_ask = asks_prompt && executable_.prompt_at_ < executable_.statements_.size();
+    const bool may_ask = request.asks_prompt && executable_.prompt_at_ < executable_.statements_.size();
     Snapshot snapshot;
     bool good = runtime_.Work(executable_.n_sequences_);
     for (size_t i = 0; good && i < executable_.statements_.size(); ++i) {
       if (may_ask && i == executable_.prompt_at_) Save(root.operands[0], &snapshot);
-      good = Statement(executable_.statements_[i]) != Flow::kError;
+      good = Statement(At(executable_.statements_[i])) != Flow::kError;
     }
-    if (!good || !CheckJoin(root_)) return Fail(runtime_.error());
-    if (may_ask) execution_.prompt_writes = PromptWrites(variables, snapshot);
-    execution_.output = std::move(root_.text);
+    if (!good || !CheckJoin()) return Fail(runtime_.error());
+    if (may_ask) execution_.prompt_writes = PromptWrites(request, snapshot);
+    execution_.output = std::move(text_);
     return std::move(execution_);
   }
 
  private:
   // The state of a run between two statements of the root.
   struct Snapshot {
-    std::vector<Value> slots;
-    std::vector<Value> context;
+    Value* slots = nullptr;
+    Value* context = nullptr;
+    uint32_t n_slots = 0;
     Heap::Namespaces namespaces;
     size_t n_output = 0;
     uint64_t n_steps = 0;
     bool complete = false;  // nothing else that changes is alive
   };
   void Save(uint32_t n_slots, Snapshot* snapshot) {
-    snapshot->slots.assign(active_->slots, active_->slots + n_slots);
-    snapshot->context = context_;
+    snapshot->n_slots = n_slots;
+    snapshot->slots = Copy(active_->slots, n_slots);
+    snapshot->context = Copy(context_, executable_.context_names_.size());
     snapshot->namespaces = heap().SaveNamespaces();
-    snapshot->n_output = root_.text.size();
+    snapshot->n_output = text_.size();
     snapshot->n_steps = runtime_.steps();
     snapshot->complete = !heap().has_changing() && !executable_.keeps_loops_;
   }
+  Value* Copy(const Value* values, size_t n) {
+    auto* copy = static_cast<Value*>(heap().Allocate(n * sizeof(Value)));
+    std::uninitialized_copy(values, values + n, copy);
+    return copy;
+  }
 
   // Whether add_generation_prompt being false gives another text. Runs what follows the snapshot once more.
-  bool PromptWrites(const Variables& variables, const Snapshot& snapshot) {
+  bool PromptWrites(const Request& request, const Snapshot& snapshot) {
     if (!snapshot.complete) {
       Runtime again(runtime_.budgets());
-      const auto without = Interpreter(executable_, again, clock_).Run(variables, Value::Bool(false), false);
-      return !without || without->output.text() != root_.text.text();
+      const auto without =
+          Interpreter(executable_, again, clock_).Run({request.variables, clock_}, Value::Bool(false));
+      return !without || without->output.text() != text_.text();
     }
     heap().RestoreNamespaces(snapshot.namespaces);
-    std::copy(snapshot.slots.begin(), snapshot.slots.end(), active_->slots);
+    std::copy(snapshot.slots, snapshot.slots + snapshot.n_slots, active_->slots);
     context_ = snapshot.context;
     runtime_.Rewind(snapshot.n_steps);
-    for (size_t i = 0; i < context_.size(); ++i) {
+    for (size_t i = 0; i < executable_.context_names_.size(); ++i) {
       if (executable_.context_names_[i] == kGenerationPrompt) context_[i] = Value::Bool(false);
     }
     for (size_t i = 0; i < executable_.prompt_at_; ++i) {
@@ -291,26 +407,30 @@ class Interpreter {
       if (node.op == Op::kResolve && executable_.context_names_[node.id] == kGenerationPrompt)
         active_->slots[node.operands[0]] = Value::Bool(false);
     }
-    Sink without;
-    output_ = &without;
-    for (size_t i = executable_.prompt_at_; i < executable_.statements_.size(); ++i) {
-      if (Statement(executable_.statements_[i]) == Flow::kError) return true;
-    }
-    return !without.foreign.empty() ||
-           std::string_view(root_.text.text()).substr(snapshot.n_output) != without.text.text();
+    // Behind the text, which comes off again.
+    const size_t n_text = text_.size();
+    base_ = n_text - snapshot.n_output;
+    bool good = true;
+    for (size_t i = executable_.prompt_at_; good && i < executable_.statements_.size(); ++i)
+      good = Statement(At(executable_.statements_[i])) != Flow::kError;
+    const bool same =
+        good && foreign_.empty() &&
+        text_.text().substr(n_text) == text_.text().substr(snapshot.n_output, n_text - snapshot.n_output);
+    text_.Truncate(n_text);
+    return !same;
   }
 
   void Bind(const Variables& variables, const Value& prompt) {
-    for (const std::string& name : executable_.context_names_) {
-      const auto found =
-          std::find_if(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
-      if (found != variables.end()) {
-        context_.push_back(found->second);
-      } else {
-        const uint32_t function = FunctionId(name);
-        context_.push_back(function == kNoFunction ? Value::Missing() : Value::Function(function));
+    const size_t n = executable_.context_names_.size();
+    context_ = Copy(executable_.context_defaults_.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      const std::string_view name = executable_.context_names_[i];
+      for (const auto& [held, value] : variables) {
+        if (!SameBytes(held, name)) continue;
+        context_[i] = value;
+        break;
       }
-      if (!prompt.is_missing() && name == kGenerationPrompt) context_.back() = prompt;
+      if (!prompt.is_missing() && name == kGenerationPrompt) context_[i] = prompt;
     }
   }
 
@@ -330,15 +450,10 @@ class Interpreter {
     Cursor source_;
   };
 
-  // What is written, and the type of something in it that is no text: the reference joins at the end and
-  // fails then.
-  struct Sink {
-    TextBuilder text;
-    std::string_view foreign;
-  };
-  bool CheckJoin(const Sink& sink) {
-    if (sink.foreign.empty()) return true;
-    runtime_.RaiseType("sequence item: expected str instance, " + std::string(sink.foreign) + " found");
+  // The reference joins what was written at the end, and fails then on what is no text.
+  bool CheckJoin() {
+    if (foreign_.empty()) return true;
+    runtime_.RaiseType("sequence item: expected str instance, " + std::string(foreign_) + " found");
     return false;
   }
 
@@ -377,68 +492,69 @@ class Interpreter {
 
   // ---- statements ----
   bool CheckOutput(const Node& node) {
-    if (output_->text.size() <= runtime_.budgets().max_output_bytes) return true;
+    if (text_.size() - base_ <= runtime_.budgets().max_output_bytes) return true;
     runtime_.OverBudget("the output");
     runtime_.SetPlace(node.place);
     return false;
   }
-  // A text, or the sum or concatenation of several, written without being put together first.
-  [[gnu::noinline]] Flow Write(const Node& output) {
-    const Node& node = At(output.operands[0]);
-    if (node.op == Op::kBinary && node.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
-      const Depth depth(&depth_);
-      const size_t begin = output_->text.size();
-      const Value rest = WriteSum(node, begin);
-      if (!rest.is_missing()) return Emit(rest, output);
-      return CheckOutput(output) ? Flow::kNormal : Flow::kError;
+  // A concatenation, written without being put together first.
+  [[gnu::noinline]] Flow WriteConcat(const Node& output) {
+    const Node& node = *output.left;
+    const Depth depth(&depth_);
+    if (!Enter(node)) return Flow::kError;
+    ShortVector<Value, 8> parts;
+    if (!EvaluateAll(node.operands, node.n_operands, &parts)) return FailAt(node);
+    if (std::any_of(parts.begin(), parts.end(), [](const Value& part) { return part.is_markup(); }))
+      return Emit(Joined(parts), output);
+    for (const Value& part : parts) {
+      if (!runtime_.AppendText(part, &text_) || !CheckOutput(node)) return FailAt(node);
     }
-    if (node.op == Op::kConcat) {
-      const Depth depth(&depth_);
-      if (!Enter(node)) return Flow::kError;
-      ShortVector<Value, 8> parts;
-      if (!EvaluateAll(node.operands, node.n_operands, &parts)) return FailAt(node);
-      if (std::any_of(parts.begin(), parts.end(), [](const Value& part) { return part.is_markup(); }))
-        return Emit(Joined(parts), output);
-      for (const Value& part : parts) {
-        if (!runtime_.AppendText(part, &output_->text) || !CheckOutput(node)) return FailAt(node);
-      }
-      return Flow::kNormal;
-    }
-    return Emit(Evaluate(output.operands[0]), output);
-  }
-  bool Append(const Value& text, const Node& node) {
-    AppendText(&output_->text, runtime_.Flat(text));
-    return CheckOutput(node);
+    return Flow::kNormal;
   }
   static bool IsPlain(const Value& value) { return value.is_string() && !value.is_markup(); }
-  // Appends the sum's parts while all of them are plain texts, and returns missing; else takes them back from
-  // `begin` on and returns the sum.
-  Value WriteSum(const Node& sum, size_t begin) {
+  // Appends the parts while all of them are plain texts; else takes them back and writes their sum.
+  Flow WriteSum(const Node& output) {
     const Depth depth(&depth_);
-    if (!Enter(sum)) return Value::Error();
-    const Node& left = At(sum.operands[1]);
-    Value value;
-    if (left.op == Op::kBinary && left.operands[0] == static_cast<uint32_t>(Arithmetic::kAdd)) {
-      value = WriteSum(left, begin);
-    } else {
-      value = Evaluate(sum.operands[1]);
-      if (IsPlain(value)) value = Append(value, sum) ? Value::Missing() : Value::Error();
+    if (!Enter(output)) return Flow::kError;
+    const size_t begin = text_.size();
+    for (const auto* part = output.parts; part != output.parts_end; ++part) {
+      runtime_.Count(1);
+      const Value value = Evaluate(*part->expression);
+      if (value.failed()) return FailAt(output);
+      if (!IsPlain(value)) return WriteOtherSum(output, part, value, begin);
+      AppendText(&text_, runtime_.Flat(value));
+      if (!CheckOutput(output)) return Flow::kError;
     }
-    if (value.failed()) return value;
-    const Value right = Evaluate(sum.operands[2]);
-    if (right.failed()) return right;
-    if (value.is_missing()) {
-      if (IsPlain(right)) return Append(right, sum) ? Value::Missing() : Value::Error();
-      value = heap().String(output_->text, begin);
-      output_->text.Truncate(begin);
+    return Flow::kNormal;
+  }
+  // `part` is no plain text; those before it were written from `begin` on.
+  [[gnu::noinline]] Flow WriteOtherSum(const Node& output, const Executable::Part* part, Value value,
+                                       size_t begin) {
+    Value sum = value;
+    if (part != output.parts) {
+      sum = heap().String(text_, begin);
+      text_.Truncate(begin);
+      sum = AddPart(*part, sum, value);
     }
-    const Value result = Bounded(runtime_.Binary(Arithmetic::kAdd, value, right));
-    if (result.failed()) runtime_.SetPlace(sum.place);
-    return result;
+    while (!sum.failed() && ++part != output.parts_end) {
+      runtime_.Count(1);
+      value = Evaluate(*part->expression);
+      sum = value.failed() ? value : AddPart(*part, sum, value);
+    }
+    return Emit(sum, output);
+  }
+  Value AddPart(const Executable::Part& part, const Value& left, const Value& right) {
+    const Value sum = Bounded(runtime_.Binary(Arithmetic::kAdd, left, right));
+    if (sum.failed()) runtime_.SetPlace(part.sum->place);
+    return sum;
   }
 
   Flow Emit(const Value& value, const Node& node) {
-    if (value.failed() || !runtime_.AppendText(value, &output_->text)) return FailAt(node);
+    if (value.is_string()) {
+      AppendText(&text_, runtime_.Flat(value));
+    } else if (value.failed() || !runtime_.AppendText(value, &text_)) {
+      return FailAt(node);
+    }
     return CheckOutput(node) ? Flow::kNormal : Flow::kError;
   }
 
@@ -446,63 +562,80 @@ class Interpreter {
   Flow EmitRaw(const Value& value, const Node& node) {
     if (value.failed()) return FailAt(node);
     if (value.is_string()) return Emit(value, node);
-    if (output_->foreign.empty()) output_->foreign = TypeName(value);
+    if (foreign_.empty()) foreign_ = TypeName(value);
     return Flow::kNormal;
   }
 
-  Flow Statement(uint32_t index) {
-    const Node& node = At(index);
+  Flow Statement(uint32_t index) { return Statement(At(index)); }
+  Flow Statement(const Node& statement) {
     const Depth depth(&depth_);
-    if (!Enter(node)) return Flow::kError;
-    switch (node.op) {
-      case Op::kText:
-        output_->text.Append(node.constant.view(), kTemplateOwner);
-        return CheckOutput(node) ? Flow::kNormal : Flow::kError;
-      case Op::kOutput:
-        return Write(node);
-      case Op::kSequence:
-        for (uint32_t i = 0; i < node.n_operands; ++i) {
-          const Flow flow = Statement(node.operands[i]);
-          if (flow != Flow::kNormal) return flow;
+    for (const Node* node = &statement;;) {
+      if (!Enter(*node)) return Flow::kError;
+      switch (node->op) {
+        case Op::kText:
+          text_.Append(node->constant.view(), kTemplateOwner);
+          return CheckOutput(*node) ? Flow::kNormal : Flow::kError;
+        case Op::kOutput:
+          if (node->shape == Shape::kSum) return WriteSum(*node);
+          if (node->left->op == Op::kConcat) return WriteConcat(*node);
+          return Emit(Evaluate(*node->left), *node);
+        case Op::kSequence: {
+          if (node->n_operands == 0) return Flow::kNormal;
+          for (uint32_t i = 0; i + 1 < node->n_operands; ++i) {
+            const Flow flow = Statement(*node->links[i]);
+            if (flow != Flow::kNormal) return flow;
+          }
+          node = node->links[node->n_operands - 1];
+          continue;
         }
-        return Flow::kNormal;
-      case Op::kIf:
-        return If(node);
-      case Op::kFor: {
-        const Value iterable = Evaluate(node.operands[2]);
-        return iterable.failed() ? Flow::kError : For(node, iterable, 0, nullptr);
+        case Op::kIf: {
+          bool failed = false;
+          node = Branch(*node, &failed);
+          if (node == nullptr) return failed ? Flow::kError : Flow::kNormal;
+          continue;
+        }
+        case Op::kFor: {
+          const Value iterable = Evaluate(*node->links[2]);
+          return iterable.failed() ? Flow::kError : For(*node, iterable, 0, nullptr);
+        }
+        case Op::kSet: {
+          const Node& target = *node->links[0];
+          if (target.op != Op::kTargetName && !CheckNamespaces(node->operands[0])) return FailAt(*node);
+          return Assign(target, Evaluate(*node->links[1])) ? Flow::kNormal : FailAt(*node);
+        }
+        case Op::kBreak:
+          return Flow::kBreak;
+        case Op::kContinue:
+          return Flow::kContinue;
+        case Op::kResolve:
+          active_->slots[node->operands[0]] = context_[node->id];
+          return Flow::kNormal;
+        case Op::kAlias:
+          active_->slots[node->operands[0]] = Slot(node->operands[1], node->operands[2]);
+          return Flow::kNormal;
+        case Op::kClear:
+          for (uint32_t i = 0; i < node->n_operands; ++i)
+            active_->slots[node->operands[i]] = Value::Missing();
+          return Flow::kNormal;
+        case Op::kDefault:
+          return Default(*node);
+        default:
+          return RareStatement(*node);
       }
-      case Op::kSet:
-        if (!CheckNamespaces(node.operands[0])) return FailAt(node);
-        return Assign(node.operands[0], Evaluate(node.operands[1])) ? Flow::kNormal : FailAt(node);
-      case Op::kBreak:
-        return Flow::kBreak;
-      case Op::kContinue:
-        return Flow::kContinue;
-      case Op::kResolve:
-        active_->slots[node.operands[0]] = context_[node.id];
-        return Flow::kNormal;
-      case Op::kAlias:
-        active_->slots[node.operands[0]] = Slot(node.operands[1], node.operands[2]);
-        return Flow::kNormal;
-      case Op::kClear:
-        for (uint32_t i = 0; i < node.n_operands; ++i) active_->slots[node.operands[i]] = Value::Missing();
-        return Flow::kNormal;
-      case Op::kDefault:
-        return Default(node);
-      default:
-        return RareStatement(node);
     }
   }
 
-  Flow If(const Node& node) {
+  // What an if runs; null: nothing, or a condition failed.
+  const Node* Branch(const Node& node, bool* failed) {
     for (uint32_t i = 0; i + 1 < node.n_operands; i += 2) {
-      const Value condition = Evaluate(node.operands[i]);
-      if (condition.failed()) return Flow::kError;
-      if (Truth(condition)) return Statement(node.operands[i + 1]);
+      const Answer condition = Ask(*node.links[i]);
+      if (condition == Answer::kYes) return node.links[i + 1];
+      if (condition == Answer::kFailed) {
+        *failed = true;
+        return nullptr;
+      }
     }
-    const uint32_t otherwise = node.operands[node.n_operands - 1];
-    return otherwise == kNoNode ? Flow::kNormal : Statement(otherwise);
+    return node.links[node.n_operands - 1];
   }
 
   [[gnu::noinline]] Flow Default(const Node& node) {
@@ -541,9 +674,9 @@ class Interpreter {
       case Op::kGeneration: {
         const Value macro = Evaluate(node.operands[0]);
         if (macro.failed()) return Flow::kError;
-        const uint64_t begin = output_->text.size();
+        const uint64_t begin = text_.size();
         const Flow flow = Emit(CallMacro(macro.object<MacroObject>(), {}), node);
-        if (output_ == &root_) execution_.generations.emplace_back(begin, output_->text.size());
+        if (captures_ == 0) execution_.generations.emplace_back(begin, text_.size());
         return flow;
       }
       case Op::kRecursive: {
@@ -558,16 +691,27 @@ class Interpreter {
     }
   }
 
-  // What `body` writes, as a text.
+  // What `run` writes, as a text: behind the text of the rendering, from which it comes off again.
+  template <typename Run>
+  Flow CaptureOf(Run run, Value* value) {
+    const size_t outer_base = base_;
+    const std::string_view outer_foreign = foreign_;
+    const size_t begin = text_.size();
+    base_ = begin;
+    foreign_ = {};
+    captures_ += 1;
+    const Flow flow = run();
+    const bool good = flow == Flow::kNormal && CheckJoin();
+    *value =
+        good && runtime_.MayAllocate(text_.size() - begin) ? heap().String(text_, begin) : Value::Error();
+    text_.Truncate(begin);
+    captures_ -= 1;
+    base_ = outer_base;
+    foreign_ = outer_foreign;
+    return flow == Flow::kNormal && value->failed() ? Flow::kError : flow;
+  }
   [[gnu::noinline]] Flow Capture(uint32_t body, Value* value) {
-    Sink captured;
-    Sink* outer = output_;
-    output_ = &captured;
-    const Flow flow = Statement(body);
-    output_ = outer;
-    if (flow != Flow::kNormal) return flow;
-    *value = CheckJoin(captured) ? runtime_.Make(captured.text) : Value::Error();
-    return value->failed() ? Flow::kError : Flow::kNormal;
+    return CaptureOf([&] { return Statement(body); }, value);
   }
 
   Value Filtered(const Value& captured, uint32_t filter) {
@@ -606,9 +750,9 @@ class Interpreter {
       const Step step = loop != nullptr ? runtime_.NextOfLoop(loop, &item) : runtime_.Next(&*cursor, &item);
       if (step == Step::kError) return FailAt(node);
       if (step == Step::kDone) break;
-      if (!Assign(node.operands[1], item)) return FailAt(node);
+      if (!Assign(*node.links[1], item)) return FailAt(node);
       if (loop != nullptr) active_->slots[node.operands[0]] = Value::Of(ValueKind::kLoop, loop);
-      const Flow flow = Statement(node.operands[4]);
+      const Flow flow = Statement(*node.links[4]);
       if (flow == Flow::kError) return flow;
       if (flow == Flow::kBreak) break;
       // The reference notes a pass at its end only: `else` runs where every pass was cut short.
@@ -643,15 +787,18 @@ class Interpreter {
     const Node& unit = At(recursion.unit);
     if (!EnterCall(unit)) return Value::Error();
     Activation* outer = active_;
-    Sink captured;
-    Sink* outer_output = output_;
     active_ = NewActivation(recursion.outer, unit.operands[0]);
-    output_ = &captured;
-    const Flow flow = For(At(unit.operands[1]), iterable, depth, &recursion);
-    output_ = outer_output;
+    Value result = Value::Error();
+    (void)CaptureOf(
+        [&] {
+          // A loop's break ends inside of it.
+          return For(At(unit.operands[1]), iterable, depth, &recursion) == Flow::kError ? Flow::kError
+                                                                                        : Flow::kNormal;
+        },
+        &result);
     active_ = outer;
     --n_calls_;
-    return flow == Flow::kError || !CheckJoin(captured) ? Value::Error() : runtime_.Make(captured.text);
+    return result;
   }
 
   bool EnterCall(const Node& node) {
@@ -679,14 +826,15 @@ class Interpreter {
     return true;
   }
 
-  bool Assign(uint32_t index, const Value& value) {
+  bool Assign(uint32_t index, const Value& value) { return Assign(At(index), value); }
+  bool Assign(const Node& node, const Value& value) {
     if (value.failed()) return false;
-    const Node& node = At(index);
-    if (node.op == Op::kTargetName) {
-      active_->slots[node.operands[0]] = value;
-      if (node.id != UINT32_MAX) context_[node.id] = value;
-      return true;
-    }
+    if (node.op != Op::kTargetName) return AssignParts(node, value);
+    active_->slots[node.operands[0]] = value;
+    if (node.id != UINT32_MAX) context_[node.id] = value;
+    return true;
+  }
+  [[gnu::noinline]] bool AssignParts(const Node& node, const Value& value) {
     if (node.op == Op::kTargetAttribute) return AssignAttribute(node, value);
     if (!Runtime::IsIterable(value)) {
       runtime_.RaiseType("cannot unpack non-iterable " + std::string(TypeName(value)) + " object");
@@ -749,53 +897,112 @@ class Interpreter {
   }
 
   // ---- expressions ----
-  Value Evaluate(uint32_t index) {
-    const Node& node = At(index);
-    if (IsLiteral(node.op)) return runtime_.Work(1) ? node.constant : FailedAt(node);
-    if (node.op == Op::kLoad && node.operands[0] == 0) {
-      const Value& value = active_->slots[node.operands[1]];
-      if (!value.is_missing()) return runtime_.Work(1) ? value : FailedAt(node);
-    }
-    if (node.local_member) {
-      const Value& object = active_->slots[node.slot];
-      if (object.kind() == ValueKind::kDict) {
-        const Value* found = Find(object.dict(), node.constant.view());
-        if (found != nullptr || node.only_member) {
-          if (!runtime_.Work(1 + node.n_operands)) return FailedAt(node);
-          return found != nullptr ? *found : runtime_.UndefinedElement(object, node.constant);
-        }
+  Value Evaluate(uint32_t index) { return Evaluate(At(index)); }
+  Value Evaluate(const Node& node) {
+    switch (node.shape) {
+      case Shape::kLiteral:
+        runtime_.Count(1);
+        return node.constant;
+      case Shape::kLocal: {
+        const Value& value = active_->slots[node.slot];
+        if (value.is_missing()) break;
+        runtime_.Count(1);
+        return value;
       }
+      case Shape::kMember: {
+        const Value& object = active_->slots[node.slot];
+        if (object.kind() != ValueKind::kDict) break;
+        const Value* found = Find(object.dict(), node.constant.view());
+        if (found == nullptr && !node.only_member) break;
+        runtime_.Count(3);
+        return found != nullptr ? *found : runtime_.UndefinedElement(object, node.constant);
+      }
+      case Shape::kLoopMember: {
+        const Value& object = active_->slots[node.slot];
+        if (object.kind() != ValueKind::kLoop) break;
+        runtime_.Count(3);
+        const Value value =
+            runtime_.LoopProperty(&object.object<LoopObject>(), static_cast<AttributeId>(node.id));
+        return value.failed() ? FailedAt(node) : value;
+      }
+      default:
+        break;
     }
+    return EvaluateOther(node);
+  }
+  [[gnu::noinline]] Value EvaluateOther(const Node& node) {
     const Depth depth(&depth_);
     if (!Enter(node)) return Value::Error();
-    const Value value = node.equals_literal ? CompareWithLiteral(node) : Compute(node);
+    const Value value = Compute(node);
     if (value.failed()) return FailedAt(node);
     return value;
   }
-  Value CompareWithLiteral(const Node& node) {
-    const Value left = Evaluate(node.operands[0]);
-    if (left.failed() || !runtime_.Work(1)) return Value::Error();
-    const bool unequal = node.operands[1] == static_cast<uint32_t>(Comparison::kNotEqual);
-    if (!left.is_string()) return Value::Bool(unequal);
-    const std::string_view literal = node.constant.view();
-    return Value::Bool((left.text().size == literal.size() && SameBytes(runtime_.View(left), literal)) !=
-                       unequal);
+
+  // Whether an expression is true: what a condition asks, without making a value of it.
+  enum class Answer : uint8_t { kNo, kYes, kFailed };
+  static Answer AnswerOf(bool yes) { return yes ? Answer::kYes : Answer::kNo; }
+  static Value ValueOf(Answer answer) {
+    return answer == Answer::kFailed ? Value::Error() : Value::Bool(answer == Answer::kYes);
   }
-  static bool IsLiteral(Op op) { return op >= Op::kString && op <= Op::kNone; }
+  Answer Ask(const Node& node) {
+    runtime_.Count(1);
+    switch (node.shape) {
+      case Shape::kEquals: {
+        const Value left = Evaluate(*node.left);
+        if (left.failed()) return Answer::kFailed;
+        if (!left.is_string()) return AnswerOf(node.negated);
+        const std::string_view literal = node.constant.view();
+        const bool same = left.text().size == literal.size() && SameBytes(runtime_.View(left), literal);
+        return AnswerOf(same != node.negated);
+      }
+      case Shape::kHolds: {
+        const Value held = Evaluate(*node.left);
+        if (held.failed()) return Answer::kFailed;
+        if (held.kind() == ValueKind::kDict)
+          return AnswerOf((Find(held.dict(), node.constant.view()) != nullptr) != node.negated);
+        const Value found = runtime_.Contains(held, node.constant);
+        if (!found.failed()) return AnswerOf((found.integer() != 0) != node.negated);
+        runtime_.SetPlace(node.place);
+        return Answer::kFailed;
+      }
+      case Shape::kTypeTest: {
+        const Value value = Evaluate(*node.left);
+        return value.failed() ? Answer::kFailed : AnswerOf(TestOfType(node.id, value));
+      }
+      case Shape::kNot: {
+        const Answer answer = Ask(*node.left);
+        return answer == Answer::kFailed ? answer : AnswerOf(answer == Answer::kNo);
+      }
+      case Shape::kAnd: {
+        const Answer answer = Ask(*node.left);
+        return answer == Answer::kYes ? Ask(*node.right) : answer;
+      }
+      case Shape::kOr: {
+        const Answer answer = Ask(*node.left);
+        return answer == Answer::kNo ? Ask(*node.right) : answer;
+      }
+      default: {
+        const Value value = Evaluate(node);
+        return value.failed() ? Answer::kFailed : AnswerOf(Truth(value));
+      }
+    }
+  }
   Value FailedAt(const Node& node) {
     runtime_.SetPlace(node.place);
     return Value::Error();
   }
 
   Value Compute(const Node& node) {
+    switch (node.shape) {
+      case Shape::kEquals:
+      case Shape::kHolds:
+      case Shape::kTypeTest:
+      case Shape::kNot:
+        return ValueOf(Ask(node));
+      default:
+        break;
+    }
     switch (node.op) {
-      case Op::kString:
-      case Op::kInteger:
-      case Op::kFloat:
-      case Op::kTrue:
-      case Op::kFalse:
-      case Op::kNone:
-        return node.constant;
       case Op::kLoad: {
         const Value& value = Slot(node.operands[0], node.operands[1]);
         return value.is_missing() ? runtime_.UndefinedName(node.constant) : value;
@@ -815,10 +1022,6 @@ class Interpreter {
         }
         const Value key = Evaluate(node.operands[1]);
         return key.failed() ? key : runtime_.Item(object, key);
-      }
-      case Op::kNot: {
-        const Value value = Evaluate(node.operands[0]);
-        return value.failed() ? value : Value::Bool(!Truth(value));
       }
       case Op::kAnd:
       case Op::kOr: {
@@ -918,9 +1121,9 @@ class Interpreter {
   }
 
   Value Conditional(const Node& node) {
-    const Value condition = Evaluate(node.operands[0]);
-    if (condition.failed()) return condition;
-    if (Truth(condition)) return Evaluate(node.operands[1]);
+    const Answer condition = Ask(At(node.operands[0]));
+    if (condition == Answer::kFailed) return Value::Error();
+    if (condition == Answer::kYes) return Evaluate(node.operands[1]);
     if (node.operands[2] != kNoNode) return Evaluate(node.operands[2]);
     const Value hint = heap().String("the inline if-expression on line " + std::to_string(node.place.line) +
                                      " evaluated to false and no else section was defined.");
@@ -1031,10 +1234,6 @@ class Interpreter {
     const bool filter = node.op == Op::kFilter;
     const Value receiver = Evaluate(node.operands[1]);
     if (receiver.failed()) return receiver;
-    if (node.plain_test) {
-      if (!runtime_.Work(1)) return Value::Error();
-      return Value::Bool(TestOfType(node.id, receiver));
-    }
     CallArguments arguments;
     if (!Arguments(node, 2, &arguments)) return Value::Error();
     if (node.id == kNoBuiltin) {
@@ -1201,18 +1400,19 @@ class Interpreter {
   Runtime& runtime_;
   const std::string& clock_;
   Execution execution_;
-  Sink root_;
-  Sink* output_ = nullptr;
+  TextBuilder text_;          // of the rendering, and behind it of the captures that are open
+  size_t base_ = 0;           // where the innermost of them begins
+  uint64_t captures_ = 0;     // how many are open
+  std::string_view foreign_;  // the type of something written in the innermost that is no text
   Activation* active_ = nullptr;
-  std::vector<Value> context_;
+  Value* context_ = nullptr;  // by the executable's number of the name
   Value captured_;
   uint64_t depth_ = 0;
   uint64_t n_calls_ = 0;
 };
 
 Result<Execution> Execute(const Executable& executable, Runtime& runtime, const Request& request) {
-  return Interpreter(executable, runtime, request.clock)
-      .Run(request.variables, Value::Missing(), request.asks_prompt);
+  return Interpreter(executable, runtime, request.clock).Run(request, Value::Missing());
 }
 
 }  // namespace slm::chat

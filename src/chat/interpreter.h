@@ -24,30 +24,60 @@ class Executable {
 
  private:
   friend class Interpreter;
+  // How a node is run where it has one of the commonest forms; every other is kGeneral.
+  enum class Shape : uint8_t {
+    kGeneral,
+    kLiteral,     // `constant`
+    kLocal,       // the variable `slot` of the running unit
+    kMember,      // `constant`, a text, of that variable: message.role, message['role']
+    kLoopMember,  // the attribute `id` of that variable, where it is a loop object
+    kEquals,      // == or != (`negated`) between `left` and `constant`, a text
+    kHolds,       // in or not in (`negated`): `constant`, a text, in `left`
+    kTypeTest,    // the test `id` of `left`, which looks at no more than the type
+    kNot,         // of `left`
+    kAnd,         // of `left` and `right`
+    kOr,
+    kSum,  // of an output: `parts`, added from the left
+  };
+  struct Node;
+  // A part of a sum, and the addition that joins it to what stands before it (of the first: none).
+  struct Part {
+    const Node* expression;
+    const Node* sum;
+  };
   struct Node {
     Op op{};
-    bool plain_test = false;      // a test that looks at no more than the type, without arguments
-    bool local_member = false;    // by a constant name, of a variable of the running unit: `slot`
-    bool only_member = false;     // a local_member whose name is no attribute of any type
-    bool equals_literal = false;  // == or != with a text of the template: `constant`
+    Shape shape = Shape::kGeneral;
+    bool negated = false;
+    bool only_member = false;  // kMember: the name is no attribute of any type
     uint32_t slot = 0;
-    SourcePlace place;
     uint32_t n_operands = 0;
-    const uint32_t* operands = nullptr;
-    Value constant;            // of literals and names
     uint32_t id = UINT32_MAX;  // of a built-in, an attribute, or a context variable
+    const uint32_t* operands = nullptr;
+    const Node* const* links = nullptr;  // the operands that are nodes, at the same places
+    Value constant;                      // of literals and names
+    const Node* left = nullptr;
+    const Node* right = nullptr;
+    const Part* parts = nullptr;
+    const Part* parts_end = nullptr;
+    SourcePlace place;
   };
   Status Prepare(const ProgramNode& source, Node* node);
-  void FindMember(const ProgramNode& source, Node* node) const;
+  void FindShape(const ProgramNode& source, Node* node) const;
+  void FindSums();
   void FindPrompt();
+  [[nodiscard]] std::vector<bool> FindWhereGiven() const;
   uint32_t ContextIndex(const std::string& name);
 
   Program program_;
   mutable Heap heap_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> operands_;  // of all nodes
+  std::vector<const Node*> links_;  // likewise
+  std::vector<Part> parts_;         // of all sums
   std::vector<Value> literals_;     // by string, made when first used
   std::vector<std::string> context_names_;
+  std::vector<Value> context_defaults_;  // what a name means where the context does not set it
   // The root's statements in the order in which they run; how many sequences around them count as steps;
   // the first that may read or set add_generation_prompt, and whether a loop object may outlive its loop.
   std::vector<uint32_t> statements_;
@@ -63,8 +93,9 @@ using Variables = std::vector<std::pair<std::string, Value>>;
 
 struct Request {
   const Variables& variables;
-  const std::string& clock;  // civil time of strftime_now; empty: none was declared
-  bool asks_prompt = false;  // whether the text is another one where add_generation_prompt is false
+  const std::string& clock;   // civil time of strftime_now; empty: none was declared
+  bool asks_prompt = false;   // whether the text is another one where add_generation_prompt is false
+  size_t n_bytes_likely = 0;  // of the text, for the first allocation
 };
 
 struct Execution {

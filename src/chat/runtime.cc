@@ -229,7 +229,7 @@ std::string QuotedRepr(std::string_view text) {
   Runtime runtime{Budgets{}};
   TextBuilder out;
   const Value value = runtime.heap().Borrow(text, kTemplateOwner);
-  return runtime.AppendRepr(value, &out) ? out.text() : Quoted(text);
+  return runtime.AppendRepr(value, &out) ? std::string(out.text()) : Quoted(text);
 }
 
 std::string Runtime::Repr(const Value& value) {
@@ -237,7 +237,7 @@ std::string Runtime::Repr(const Value& value) {
   std::optional<Error> held = error_;
   const bool good = AppendRepr(value, &out);
   error_ = std::move(held);
-  return good ? out.text() : std::string(TypeName(value));
+  return std::string(good ? out.text() : TypeName(value));
 }
 
 bool Runtime::AppendStringRepr(const Value& string, TextBuilder* out) {
@@ -504,7 +504,7 @@ IteratorObject::Step Runtime::NextOf(Cursor* cursor, Value* value) {
       if (at >= text.size()) return Step::kDone;
       size_t next = at;
       (void)DecodeUtf8(text, &next);
-      *value = heap_.Slice(source, at, next).WithFlag(false);
+      *value = Character(source, at, next);
       cursor->at_ = next;
       return Work(1) ? Step::kValue : Step::kError;
     }
@@ -844,9 +844,7 @@ Value Runtime::UndefinedName(const Value& name) {
 }
 
 Value Runtime::UndefinedElement(const Value& object, const Value& key) {
-  if (key.is_string()) {
-    return heap_.Undefined({UndefinedInfo::Kind::kAttribute, false, View(key), object, {}});
-  }
+  if (key.is_string()) return heap_.NoMember(object, View(key));
   return heap_.Undefined({UndefinedInfo::Kind::kElement, false, {}, object, key});
 }
 
@@ -984,10 +982,16 @@ Value Runtime::PythonAttribute(const Value& object, std::string_view name, Attri
   return Value::Missing();
 }
 
+Value Runtime::Character(const Value& string, uint64_t begin, uint64_t end) {
+  const Text& text = string.text();
+  if (end == begin + 1 && text.segments == nullptr) return heap_.Character(text.data[begin], text.owner);
+  return heap_.Slice(string, begin, end).WithFlag(false);
+}
+
 Value Runtime::CharacterAt(const Value& string, uint64_t index) {
   const Text& text = Flat(string);
   const std::string_view bytes = text.view();
-  if (text.is_ascii()) return heap_.Slice(string, index, index + 1).WithFlag(string.is_markup());
+  if (text.is_ascii()) return Character(string, index, index + 1).WithFlag(string.is_markup());
   size_t at = 0;
   for (uint64_t i = 0; i < index; ++i) (void)DecodeUtf8(bytes, &at);
   size_t end = at;

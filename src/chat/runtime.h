@@ -135,7 +135,9 @@ struct MacroObject {
 
 class Runtime {
  public:
-  explicit Runtime(const Budgets& budgets) : budgets_(budgets) {}
+  explicit Runtime(const Budgets& budgets) : budgets_(budgets), step_limit_(budgets.max_steps) {
+    heap_.Watch(budgets.max_heap_bytes, &step_limit_);
+  }
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
@@ -160,9 +162,11 @@ class Runtime {
   // Counts work; false (and an error) if the steps or the memory are used up.
   bool Work(uint64_t n_steps) {
     steps_ += n_steps;
-    if (steps_ <= budgets_.max_steps && heap_.used() <= budgets_.max_heap_bytes) return true;
+    if (steps_ <= step_limit_) return true;
     return ReportWork();
   }
+  // Counts work that is bounded by the program's size: whoever calls asks Work before it repeats.
+  void Count(uint64_t n_steps) { steps_ += n_steps; }
   // Whether a text or list of that many bytes may still be made; an error if not.
   bool MayAllocate(uint64_t n_bytes);
   [[nodiscard]] uint64_t steps() const { return steps_; }
@@ -170,6 +174,7 @@ class Runtime {
   void Rewind(uint64_t n_steps) {
     steps_ = n_steps;
     budgets_.max_heap_bytes += heap_.used();
+    heap_.Watch(budgets_.max_heap_bytes, &step_limit_);
   }
 
   // ---- text ----
@@ -219,6 +224,8 @@ class Runtime {
   // The first item ahead of the loop, or missing at its end. False on an error.
   bool PeekNext(LoopObject* loop);
   IteratorObject::Step NextOfLoop(LoopObject* loop, Value* value);
+  // loop.index0 and its kin.
+  Value LoopProperty(LoopObject* loop, AttributeId id);
 
   // ---- operators ----
   Value Equals(const Value& left, const Value& right);
@@ -244,6 +251,8 @@ class Runtime {
   [[nodiscard]] static bool HasSafeMethod(const Value& object, AttributeId id);
   Value UndefinedName(const Value& name);
   Value UndefinedElement(const Value& object, const Value& key);
+  // The character of a flat string at these bytes, no Markup.
+  Value Character(const Value& string, uint64_t begin, uint64_t end);
   // The character at a position of a string.
   Value CharacterAt(const Value& string, uint64_t index);
 
@@ -254,7 +263,6 @@ class Runtime {
   // getattr(object, name): the value; or missing where Python raises AttributeError.
   Value PythonAttribute(const Value& object, std::string_view name, AttributeId id, bool* unsafe);
   Value PropertyOf(const Value& object, AttributeId id);
-  Value LoopProperty(LoopObject* loop, AttributeId id);
   // object[key]: the value; or missing where Python raises TypeError or LookupError.
   Value PythonItem(const Value& object, const Value& key);
   Value UnsafeAttribute(const Value& object, std::string_view name);
@@ -271,7 +279,8 @@ class Runtime {
   Heap heap_;
   std::optional<Error> error_;
   uint64_t steps_ = 0;
-  SourcePlace place_;  // of the error; line 0: none
+  uint64_t step_limit_;  // 0: the heap is used up
+  SourcePlace place_;    // of the error; line 0: none
 };
 
 // object_type_repr: "None", "dict object", "jinja2.runtime.Macro object".

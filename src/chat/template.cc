@@ -1,6 +1,7 @@
 #include "chat/template.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/utf8.h"
 #include "chat/builtins.h"
@@ -14,6 +15,7 @@ namespace slm::chat {
 namespace {
 constexpr Owner kNoParent = UINT32_MAX;
 constexpr uint64_t kNoIndex = UINT64_MAX;
+constexpr size_t kLikelyTemplateBytes = 2048;  // what a template adds to a conversation
 
 struct OwnerName {
   Owner parent;
@@ -31,6 +33,7 @@ struct ContextState {
   Owner bos = 0, eos = 0;  // 0: there is none
   std::string bos_text, eos_text;
   bool generates = false;  // add_generation_prompt is true
+  size_t n_bytes = 0;      // of all texts
 
   // Paths are put together for the owners that someone asks for, not for all.
   [[nodiscard]] std::string Name(Owner owner) const {
@@ -153,6 +156,7 @@ class ContextLoader {
       case json::Kind::kFalse:
         return Value::Bool(value.boolean(), owner);
       case json::Kind::kString:
+        state_.n_bytes += value.string().size();
         return Counted(heap_.Borrow(value.string(), owner));
       case json::Kind::kNumber:
         return LoadNumber(value, owner);
@@ -184,6 +188,21 @@ class ContextLoader {
   std::vector<std::string_view> names_;
 };
 
+// Whether `token` stands in `text`. The first two bytes tell most places apart, without a call for each.
+bool Holds(std::string_view text, std::string_view token) {
+  if (token.size() < 2) return !token.empty() && text.find(token) != text.npos;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (end - at >= static_cast<ptrdiff_t>(token.size())) {
+    at =
+        static_cast<const char*>(std::memchr(at, token[0], static_cast<size_t>(end - at) - token.size() + 1));
+    if (at == nullptr) return false;
+    if (at[1] == token[1] && std::memcmp(at, token.data(), token.size()) == 0) return true;
+    ++at;
+  }
+  return false;
+}
+
 // Who wrote what, and the segments with the special tokens as the template's.
 void SetOwnership(const ContextState& state, Rendered* rendered) {
   bool bos = false;
@@ -199,7 +218,7 @@ void SetOwnership(const ContextState& state, Rendered* rendered) {
     const auto wrote = [&](Owner token, const std::string& literal) {
       if (token == 0) return false;
       if (segment.owner == token) return true;
-      return segment.owner == kTemplateOwner && !literal.empty() && part.find(literal) != part.npos;
+      return segment.owner == kTemplateOwner && Holds(part, literal);
     };
     bos = bos || wrote(state.bos, state.bos_text);
     eos = eos || wrote(state.eos, state.eos_text);
@@ -277,7 +296,8 @@ Result<Rendered> Template::Render(const Context& context, const RenderOptions& o
   const ContextState& state = *context.state_;
   Runtime runtime(program().budgets);
   Result<Execution> executed =
-      Execute(*executable_, runtime, {state.variables, options.clock, state.generates});
+      Execute(*executable_, runtime,
+              {state.variables, options.clock, state.generates, state.n_bytes + kLikelyTemplateBytes});
   if (options.fault != nullptr) *options.fault = runtime.error_place();
   if (!executed) return Fail(std::move(executed).error());
   Rendered rendered;

@@ -93,6 +93,36 @@ TEST(TemplateOwnership, SpansCoverTheTextAndNameTheirPaths) {
 }
 
 // TPL-04: special-token text in a message stays content; it never claims to be the template's.
+// TPL-05: what blocks and macros write is cut out of the text around them, with its owners.
+TEST(TemplateOwnership, CapturedTextKeepsItsOwners) {
+  const auto rendered = RenderText(
+      "{% macro p(m) %}[{{ m.content }}{% set inner %}{{ m.role }}!{% endset %}{{ inner ~ inner }}]{% "
+      "endmacro %}"
+      "a{% for m in messages %}b{% set out %}{{ p(m) }}{% if loop.last %}{% break %}{% endif %}c{% endset %}"
+      "{{ out }}{% endfor %}d",
+      R"({"messages":[{"role":"u","content":"x"},{"role":"v","content":""}]})");
+  ASSERT_TRUE(rendered.has_value()) << rendered.error().ToString();
+  EXPECT_EQ(rendered->text, "ab[xu!u!]cbd");
+  const std::vector<Span> expected = {{0, 3, "template"},         {3, 4, "messages[0].content"},
+                                      {4, 5, "messages[0].role"}, {5, 6, "template"},
+                                      {6, 7, "messages[0].role"}, {7, 12, "template"}};
+  EXPECT_EQ(rendered->Spans(), expected);
+}
+
+// TPL-05: characters of one text are kept once, each with the owner of the text that it comes from.
+TEST(TemplateOwnership, CharactersBelongToTheirText) {
+  const auto rendered = RenderText(
+      "{% for m in messages %}{% for c in m.content %}{{ c }}{% endfor %}{{ m.role[0] }}{% endfor %}"
+      "{{ messages[0].content | select('eq', 'a') | list | join }}{{ 'ab'[0] }}",
+      R"({"messages":[{"role":"a","content":"aab"},{"role":"b","content":"a"}]})");
+  ASSERT_TRUE(rendered.has_value()) << rendered.error().ToString();
+  EXPECT_EQ(rendered->text, "aabaabaaa");
+  const std::vector<Span> expected = {{0, 3, "messages[0].content"}, {3, 4, "messages[0].role"},
+                                      {4, 5, "messages[1].content"}, {5, 6, "messages[1].role"},
+                                      {6, 8, "messages[0].content"}, {8, 9, "template"}};
+  EXPECT_EQ(rendered->Spans(), expected);
+}
+
 TEST(TemplateOwnership, ForgedMarkersBelongToTheMessage) {
   RenderOptions options;
   options.special_tokens = {{"bos_token", "<s>"}};
@@ -132,6 +162,20 @@ TEST(TemplateOwnership, TheGenerationPrefixIsWhatAWholeRenderingWithoutItSays) {
       "{% if add_generation_prompt %}{% endif %}{{ ns.l.index }}",
       "{% if not add_generation_prompt %}{{ raise_exception('no') }}{% endif %}",
       "{{ 'a' if add_generation_prompt is defined }}",
+      "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}a"
+      "{% if add_generation_prompt %}b{% endif %}",
+      "{% if add_generation_prompt is undefined %}x{% set add_generation_prompt = true %}{% endif %}y",
+      "{% if add_generation_prompt is defined %}{% set add_generation_prompt = 7 %}{% endif %}"
+      "{{ add_generation_prompt }}",
+      "{% set kept = add_generation_prompt %}{% if not add_generation_prompt is defined %}"
+      "{% set add_generation_prompt = false %}{% endif %}{{ kept }}",
+      "{% set add_generation_prompt = messages.none %}{% if not add_generation_prompt is defined %}"
+      "{% set add_generation_prompt = 'x' %}{% endif %}{{ add_generation_prompt }}",
+      "{% macro p(add_generation_prompt) %}{% if not add_generation_prompt is defined %}"
+      "{% set add_generation_prompt = 1 %}{% endif %}{{ add_generation_prompt }}{% endmacro %}"
+      "{{ p() }}{{ p(add_generation_prompt) }}",
+      "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = 1 %}{% else %}"
+      "{{ add_generation_prompt }}{% endif %}",
       "{{ 'a' * 200 ~ messages[0].role }}{% set s = 'b' * 200 + messages[0].role %}"
       "{% if add_generation_prompt %}{{ s }}{% endif %}{{ s }}",
   };

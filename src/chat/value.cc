@@ -16,8 +16,15 @@ void TextBuilder::AppendScalar(char32_t scalar, Owner owner) {
   Append(bytes, owner);
 }
 
+void TextBuilder::Grow(size_t n) {
+  // A long text is seldom much longer than what is reserved for it: the slack stays small.
+  constexpr size_t kMaxSlack = size_t{1} << 19;
+  const size_t least = size_ + n + std::min(size_ + 64, kMaxSlack);
+  buffer_.resize_and_overwrite(least, [](char*, size_t room) { return room; });
+}
+
 void TextBuilder::Truncate(size_t size) {
-  text_.resize(size);
+  size_ = size;
   while (!segments_.empty() && (segments_.size() > 1 ? segments_[segments_.size() - 2].end : 0) >= size)
     segments_.pop_back();
   if (!segments_.empty()) segments_.back().end = size;
@@ -43,6 +50,7 @@ uint64_t Text::CountedScalars() const {
 Heap::~Heap() = default;
 
 void* Heap::AllocateChunk(size_t n_bytes) {
+  if (limit_ != nullptr && used_ > most_) *limit_ = 0;
   if (n_bytes > chunk_bytes_ / 4) {  // a block of its own; the open chunk stays in use
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(n_bytes));
     return chunks_.back().get();
@@ -75,8 +83,7 @@ Value Heap::String(const TextBuilder& builder, size_t begin) {
   const auto first = std::upper_bound(segments.begin(), segments.end(), begin,
                                       [](size_t at, const Segment& segment) { return at < segment.end; });
   const auto n = static_cast<uint32_t>(segments.end() - first);
-  const Value result =
-      String(std::string_view(builder.text()).substr(begin), n == 0 ? kTemplateOwner : first->owner);
+  const Value result = String(builder.text().substr(begin), n == 0 ? kTemplateOwner : first->owner);
   if (n <= 1) return result;
   auto* kept = static_cast<Segment*>(Allocate(n * sizeof(Segment)));
   std::transform(first, segments.end(), kept,
@@ -105,6 +112,21 @@ Value Heap::Slice(const Value& text, uint64_t begin, uint64_t end) {
     made.n_segments = static_cast<uint32_t>(segments.size());
   }
   return result;
+}
+
+Value Heap::Character(char character, Owner owner) {
+  constexpr size_t kCharacters = 128;
+  if (n_unkept_ != 0) return String({&character, 1}, owner);
+  if (characters_ == nullptr) {
+    characters_ = static_cast<Value*>(Allocate(kCharacters * sizeof(Value)));
+    std::uninitialized_fill_n(characters_, kCharacters, Value());
+  }
+  Value& held = characters_[static_cast<unsigned char>(character)];
+  if (held.is_missing() || held.owner() != owner) {
+    held = String({&character, 1}, owner);
+    held.text().n_scalars = 1;
+  }
+  return held;
 }
 
 Value Heap::Concatenate(const Value& left, const Value& right) {
@@ -222,6 +244,21 @@ Value Heap::Dict(const std::vector<DictEntry>& entries, Owner owner) {
 
 Value Heap::Undefined(UndefinedInfo info) {
   return Value::Of(ValueKind::kUndefined, New<UndefinedInfo>(info));
+}
+
+Value Heap::NoMember(const Value& object, std::string_view name) {
+  const auto bits = reinterpret_cast<uintptr_t>(object.address()) ^ reinterpret_cast<uintptr_t>(name.data());
+  Value& held = absent_[(bits >> 4U) % absent_.size()];
+  if (held.is_undefined()) {
+    const UndefinedInfo& info = *held.undefined();
+    if (info.text.data() == name.data() && info.text.size() == name.size() &&
+        info.object.kind() == object.kind() && info.object.address() == object.address()) {
+      return held;
+    }
+  }
+  const Value made = Undefined({UndefinedInfo::Kind::kAttribute, false, name, object, {}});
+  if (n_unkept_ == 0) held = made;
+  return made;
 }
 
 Value Heap::NewNamespace() {
@@ -406,13 +443,7 @@ const char* FindUnhashable(const Value& value) {
   }
 }
 
-const Value* Find(const DictObject& dict, std::string_view key) {
-  if (dict.index == nullptr) {
-    for (const DictEntry& entry : dict) {
-      if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
-    }
-    return nullptr;
-  }
+const Value* FindByHash(const DictObject& dict, std::string_view key) {
   uint32_t slot = static_cast<uint32_t>(HashBytes(key)) & (dict.n_slots - 1);
   for (; dict.index[slot] != 0; slot = (slot + 1) & (dict.n_slots - 1)) {
     const DictEntry& entry = dict.entries[dict.index[slot] - 1];

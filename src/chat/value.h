@@ -7,6 +7,7 @@
 #ifndef SLM_CHAT_VALUE_H_
 #define SLM_CHAT_VALUE_H_
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -29,37 +30,74 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
+// Copies n bytes. Most pieces of a text are short, and a call costs more than they do.
+inline void CopyBytes(char* to, const char* from, size_t n) {
+  const auto both = [&](auto word) {
+    auto last = word;
+    std::memcpy(&word, from, sizeof word);
+    std::memcpy(&last, from + n - sizeof last, sizeof last);
+    std::memcpy(to, &word, sizeof word);
+    std::memcpy(to + n - sizeof last, &last, sizeof last);
+  };
+  struct Sixteen {
+    uint64_t low, high;
+  };
+  if (n > 32) {
+    std::memcpy(to, from, n);
+  } else if (n >= 16) {
+    both(Sixteen{});
+  } else if (n >= 8) {
+    both(uint64_t{0});
+  } else if (n >= 4) {
+    both(uint32_t{0});
+  } else {
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
 // UTF-8 text under construction, and who owns which part of it.
 class TextBuilder {
  public:
   void Append(std::string_view text, Owner owner) {
-    if (text.empty()) return;
-    text_.append(text);
+    const size_t n = text.size();
+    if (n == 0) return;
+    if (n > buffer_.size() - size_) Grow(n);
+    CopyBytes(buffer_.data() + size_, text.data(), n);
+    size_ += n;
     if (!segments_.empty() && segments_.back().owner == owner) {
-      segments_.back().end = text_.size();
+      segments_.back().end = size_;
     } else {
-      segments_.push_back({text_.size(), owner});
+      segments_.push_back({size_, owner});
     }
   }
   void AppendScalar(char32_t scalar, Owner owner);
-  [[nodiscard]] const std::string& text() const { return text_; }
+  // Valid until something is appended.
+  [[nodiscard]] std::string_view text() const { return {buffer_.data(), size_}; }
   [[nodiscard]] const std::vector<Segment>& segments() const { return segments_; }
-  [[nodiscard]] size_t size() const { return text_.size(); }
+  [[nodiscard]] size_t size() const { return size_; }
   void Clear() {
-    text_.clear();
+    size_ = 0;
     segments_.clear();
   }
   void Reserve(size_t n_bytes, size_t n_segments) {
-    text_.reserve(n_bytes);
+    if (n_bytes > buffer_.size()) Grow(n_bytes - size_);
     segments_.reserve(n_segments);
   }
   // Drops what stands behind the first `size` bytes.
   void Truncate(size_t size);
-  [[nodiscard]] std::string TakeText() { return std::move(text_); }
+  [[nodiscard]] std::string TakeText() {
+    buffer_.resize(size_);
+    size_ = 0;
+    return std::move(buffer_);
+  }
   [[nodiscard]] std::vector<Segment> TakeSegments() { return std::move(segments_); }
 
  private:
-  std::string text_;
+  // Makes room for n more bytes.
+  void Grow(size_t n);
+
+  std::string buffer_;  // the text is its first size_ bytes
+  size_t size_ = 0;
   std::vector<Segment> segments_;
 };
 
@@ -314,6 +352,11 @@ class Heap {
     return ::new (Allocate(sizeof(T))) T{std::forward<Args>(args)...};
   }
   [[nodiscard]] uint64_t used() const { return used_; }
+  // Sets *limit to 0 once more than `most` bytes are used; noticed when memory is asked of the system.
+  void Watch(uint64_t most, uint64_t* limit) {
+    most_ = most;
+    limit_ = limit;
+  }
   // What is allocated between Mark and Forget is gone: nothing of it may be held.
   struct Mark {
     char* next;
@@ -321,6 +364,17 @@ class Heap {
     uint64_t used;
   };
   [[nodiscard]] Mark MarkHere() const { return {next_, end_, used_}; }
+  // While one is alive, nothing that is made is kept for later use: it may be forgotten.
+  class NothingKept {
+   public:
+    explicit NothingKept(Heap* heap) : heap_(heap) { ++heap_->n_unkept_; }
+    NothingKept(const NothingKept&) = delete;
+    NothingKept& operator=(const NothingKept&) = delete;
+    ~NothingKept() { --heap_->n_unkept_; }
+
+   private:
+    Heap* heap_;
+  };
   void Forget(const Mark& mark) {
     if (mark.end != end_) return;  // in an earlier chunk: it stays
     next_ = mark.next;
@@ -335,6 +389,8 @@ class Heap {
   [[nodiscard]] Value String(const TextBuilder& builder, size_t begin);
   // Bytes [begin, end) of `text`.
   [[nodiscard]] Value Slice(const Value& text, uint64_t begin, uint64_t end);
+  // One ASCII character: a template that walks over a text makes few of them, each often.
+  [[nodiscard]] Value Character(char character, Owner owner);
   [[nodiscard]] Value Concatenate(const Value& left, const Value& right);
   // Makes the bytes of a concatenation.
   void Flatten(const Text& text) {
@@ -350,6 +406,8 @@ class Heap {
   // REQUIRES: hashable keys, no two of them equal.
   [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
   [[nodiscard]] Value Undefined(UndefinedInfo info);
+  // That `object` has no member `name`. A template asks the same of the same object again and again.
+  [[nodiscard]] Value NoMember(const Value& object, std::string_view name);
   [[nodiscard]] Value NewNamespace();
   // What every namespace holds.
   using Namespaces = std::vector<std::vector<std::pair<Value, Value>>>;
@@ -371,7 +429,12 @@ class Heap {
   char* end_ = first_ + kFirstBytes;
   size_t chunk_bytes_ = 4 * kFirstBytes;
   uint64_t used_ = 0;
+  uint64_t most_ = 0;
+  uint64_t* limit_ = nullptr;
   uint64_t n_changing_ = 0;
+  uint64_t n_unkept_ = 0;
+  Value* characters_ = nullptr;     // 128 of them, the last one made of each; missing: none yet
+  std::array<Value, 16> absent_{};  // what NoMember made
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<std::unique_ptr<std::vector<std::pair<Value, Value>>>> namespaces_;
 };
@@ -410,7 +473,14 @@ inline std::string_view Value::view() const {
   }
   return true;
 }
-[[nodiscard]] const Value* Find(const DictObject& dict, std::string_view key);
+[[nodiscard]] const Value* FindByHash(const DictObject& dict, std::string_view key);
+[[nodiscard]] inline const Value* Find(const DictObject& dict, std::string_view key) {
+  if (dict.index != nullptr) return FindByHash(dict, key);
+  for (const DictEntry& entry : dict) {
+    if (entry.key.is_string() && SameBytes(entry.key.view(), key)) return &entry.value;
+  }
+  return nullptr;
+}
 [[nodiscard]] const Value* Find(const DictObject& dict, const Value& key);
 [[nodiscard]] std::string_view TypeName(const Value& value);
 // Levels of containers in the value: bounds every recursion over values.

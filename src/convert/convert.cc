@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "chat/analysis.h"
 #include "chat/isolated.h"
 #include "chat/template.h"
 #include "codec/json.h"
@@ -330,6 +331,7 @@ class Converter {
     if (!compiled) return Fail(std::move(compiled).error().In(carried->file));
     texts_.push_back({"template-source", Bytes(carried->text.begin(), carried->text.end())});
     texts_.push_back({"template-ir", compiled->Serialize()});
+    template_report_ = chat::AnalysisJson(chat::Analyze(*compiled));
     return {};
   }
 
@@ -359,7 +361,8 @@ class Converter {
                     .tokenizer_blob = tree_.files()[*tree_.Index(kTokenizerFile)].blob,
                     .tokenizer_reference = std::string(tokenizer::kReferenceVersion),
                     .template_source_blob = std::nullopt,
-                    .template_ir_blob = std::nullopt};
+                    .template_ir_blob = std::nullopt,
+                    .template_report = template_report_};
     for (TextBlob& text : texts_) {
       const bool is_source = text.kind == "template-source";
       if (!is_source && text.kind != "template-ir") continue;
@@ -382,6 +385,7 @@ class Converter {
   ConfigResult config_;
   Ledger ledger_;
   std::vector<TextBlob> texts_;
+  std::string template_report_;
 };
 
 }  // namespace

@@ -65,8 +65,9 @@ struct ConvertResult {
   uint64_t n_aliases = 0;
   uint64_t n_omitted = 0;  // source tensors left out, with a reason each
   Hash256 file_sha256{};
-  // family-profile, effective-config, tensor-ledger, tokenizer, template (if there is one), artifact:
-  // children before parents. The artifact's children are the acquisition and the others.
+  // family-profile, effective-config, tensor-ledger, tokenizer, template and its analysis (if there is one),
+  // artifact: children before parents. The artifact's children are the acquisition and the others, but for
+  // the analysis, which is a node on the template (TPL-03).
   std::vector<Node> nodes;
   // Blobs that the nodes name and the acquisition does not hold: template source and IR.
   std::vector<Bytes> blobs;

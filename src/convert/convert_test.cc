@@ -390,11 +390,16 @@ TEST(Convert, TextBlobsAndNodes) {
   EXPECT_EQ(AsText(*(*artifact)->Blob("license")), "MIT License\n");
   const auto compiled = chat::Template::Load(*(*artifact)->Blob("template-ir"));
   EXPECT_TRUE(compiled.has_value());
-  ASSERT_EQ(result->nodes.size(), 6u);
+  ASSERT_EQ(result->nodes.size(), 7u);
   const Node& artifact_node = result->nodes.back();
   EXPECT_EQ(artifact_node.type, "artifact");
   EXPECT_EQ(NodeId(artifact_node), result->artifact_node);
-  for (size_t i = 0; i + 1 < result->nodes.size(); ++i) {
+  // TPL-03: what the template declares, beside it.
+  const Node& report = result->nodes[5];
+  ASSERT_NE(report.Child("template"), nullptr);
+  EXPECT_EQ(*report.Child("template"), NodeId(result->nodes[4]));
+  EXPECT_EQ(*report.metadata.Find("report")->AsTextString(), chat::AnalysisJson(chat::Analyze(*compiled)));
+  for (size_t i = 0; i + 2 < result->nodes.size(); ++i) {
     const Hash256* child = artifact_node.Child(result->nodes[i].type);
     ASSERT_NE(child, nullptr) << result->nodes[i].type;
     EXPECT_EQ(*child, NodeId(result->nodes[i]));

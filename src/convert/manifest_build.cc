@@ -220,6 +220,9 @@ std::vector<Node> BuildNodes(const Source& source, const FamilyProfile& profile,
                                {"ir_blob", *outputs.template_ir_blob}},
                      {acquisition}});
     artifact_node.edges.push_back({"template", NodeId(nodes.back())});
+    nodes.push_back({"template",
+                     cbor::Map{{"schema", "slm.template-analysis.v1"}, {"report", outputs.template_report}},
+                     {{"template", NodeId(nodes.back())}}});
   }
   nodes.push_back(std::move(artifact_node));
   return nodes;

@@ -28,6 +28,7 @@ struct Outputs {
   Hash256 tokenizer_blob{};  // of tokenizer.json
   std::string tokenizer_reference;
   std::optional<Hash256> template_source_blob, template_ir_blob;
+  std::string template_report;  // chat::AnalysisJson
 };
 
 // Nodes for the identity graph; see ConvertResult::nodes.
