@@ -62,8 +62,9 @@ LENIENT = ("TOK-ID-GAP", "TOK-MERGE-DUP", "TOK-ADDED-ID", "TOK-ADDED-DUP")
 
 
 class Maker:
-    def __init__(self, seed: int, charsmap: str | None):
+    def __init__(self, seed: int, charsmap: str | None, old_forms: bool = True):
         self.r = random.Random(seed)
+        self.old_forms = old_forms
         self.charsmap = charsmap
 
     def some(self, low: int, high: int) -> str:
@@ -128,7 +129,7 @@ class Maker:
         elif kind == "Metaspace":
             out |= {"replacement": self.r.choice(["\u2581", "_", "a"]), "prepend_scheme": self.r.choice(["always", "never", "first"]),
                     "split": self.flag()}
-            if self.r.random() < 0.1:  # the old form
+            if self.old_forms and self.r.random() < 0.1:
                 del out["prepend_scheme"]
                 out |= {"add_prefix_space": self.flag(), "str_rep": out["replacement"]}
         elif kind == "Punctuation":
@@ -248,7 +249,7 @@ class Maker:
             out["decoder"] = self.decoder(pick(DECODERS))
         for kind in ("normalizer", "post_processor", "decoder", "model"):
             part = out[kind]
-            if part is not None and len(part) > 1 and r.random() < 0.05:
+            if self.old_forms and part is not None and len(part) > 1 and r.random() < 0.05:
                 del part["type"]
         if r.random() < 0.25:
             out["truncation"] = {"direction": r.choice(["Left", "Right"]), "max_length": r.randint(0, 9),
