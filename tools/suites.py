@@ -249,6 +249,15 @@ def long_tokenizer_fuzz(context: Context) -> None:
                        made=["--files", "0", "--seconds", "1800", "--seed", "10000000"], each=1000, every=1, coverage=coverage)
 
 
+def tokenizer_compare(context: Context) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists() or not context.models["smollm2"].exists():
+        context.not_run("tokenizer comparison: the oracle's environment or the source of smollm2 is absent")
+        return
+    context.run([str(python), str(context.root / "tests/tokenizer/compare_test.py"), "--slm", str(context.slm), "--source",
+                 str(context.models["smollm2"])])
+
+
 def promote(context: Context) -> None:
     for name, source in context.models.items():
         context.python("tests/promote/promote_test.py", "--slm", str(context.slm), "--model", name,
@@ -380,7 +389,8 @@ LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "
 # One process at a time each: they run beside each other, one a core.
 SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.
-WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis}
+WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis,
+                                 "tokenizer-compare": tokenizer_compare}
 
 
 def unit_counts(log: str) -> str:

@@ -6,7 +6,7 @@
 Each component stands alone in a tokenizer.json, in the forms that its options give it. Behind a normalizer the model
 spells bytes, so that the ids are the normalized text; behind a pre-tokenizer it makes one token of each piece, so that
 the offsets are the pieces (and spells bytes where the pre-tokenizer rewrites). Every code point but the surrogates
-stands once between two letters and once between two spaces. With --every N: those below U+0700 and each Nth of the
+stands once between two letters and, but for the patterns of Split, once between two spaces. With --every N: those below U+0700 and each Nth of the
 others. Prints the count of each component and the code points that differ. Exit status 1 if any does, 77 without the
 reference.
 """
@@ -65,6 +65,9 @@ def file(normalizer: dict | None, pre_tokenizer: dict | None, model: dict) -> di
             "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None, "model": model}
 
 
+compact = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def run(slm: str, path: pathlib.Path, reference: "tokenizers.Tokenizer", texts: list[str]) -> list[bool]:
     """Whether both give the same ids and offsets, for each text."""
     process = subprocess.Popen([slm, "tokenize", str(path), "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -72,7 +75,12 @@ def run(slm: str, path: pathlib.Path, reference: "tokenizers.Tokenizer", texts: 
     out, _ = process.communicate("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)))
     same = []
     for text, line in zip(texts, out.splitlines(), strict=True):
-        got, want = json.loads(line), reference.encode(text)
+        want = reference.encode(text)
+        ids, offsets = compact(want.ids), compact(want.offsets)
+        if f'"ids":{ids},' in line and f'"scalar":{offsets}}}' in line:  # far quicker than to read the line
+            same.append(True)
+            continue
+        got = json.loads(line)
         same.append(got.get("ids") == want.ids and got["offsets"]["scalar"] == [list(pair) for pair in want.offsets])
     return same
 
@@ -81,7 +89,8 @@ def sweep(args: argparse.Namespace, path: pathlib.Path, data: dict, codes: list[
     path.write_text(json.dumps(data), encoding="utf-8")
     reference = tokenizers.Tokenizer.from_file(str(path))
     wrong = []
-    for between in ("a", " "):
+    pattern = data["pre_tokenizer"] is not None and data["pre_tokenizer"]["type"] == "Split"
+    for between in ("a",) if pattern else ("a", " "):
         chunks = [codes[i : i + CHUNK] for i in range(0, len(codes), CHUNK)]
         texts = [between + "".join(chr(code) + between for code in chunk) for chunk in chunks]
         for chunk, same in zip(chunks, run(args.slm, path, reference, texts)):
@@ -114,7 +123,7 @@ def main() -> int:
             wrong = sweep(args, pathlib.Path(folder) / "tokenizer.json", data, codes)
             n_wrong += len(wrong)
             name = json.dumps({k: v for k, v in component.items() if k != "precompiled_charsmap"})
-            print(f"{name}: {2 * len(codes)} places, {len(wrong)} differ {' '.join(wrong[:20])}".rstrip(), flush=True)
+            print(f"{name}: {len(wrong)} differ {' '.join(wrong[:20])}".rstrip(), flush=True)
     print(f"figures: {len(codes)} code points through {len(forms)} normalizers and pre-tokenizers, {n_wrong} differences")
     return 1 if n_wrong else 0
 
