@@ -8,7 +8,8 @@ MODEL is a tokenizer.json. Compared for every string: ids, scalar offsets, byte 
 reference's scalar offsets), the decoded text of mode visible, and of mode raw where it is well-formed; raw is
 decoded as a stream here and as a whole by the reference, and diagnostic must unescape to the bytes of raw.
 Half of the strings go without added special tokens, some with special tokens as text; a fifth of what is decoded
-are ids drawn at random. With --seconds each file gets its part of the time, and --strings at least. Prints how
+are ids drawn at random. What ids decode to is compared with what the reference decodes, not with the text (TOK-11,
+TOK-14). With --seconds each file gets its part of the time, and --strings at least. Prints how
 often each kind of input was generated, and each difference as one JSON line. Exit status 1 if there is any, 77 if
 the reference is not importable.
 """

@@ -5,7 +5,8 @@
 
 Each component stands alone in a tokenizer.json, in the forms that its options give it. Behind a normalizer the model
 spells bytes, so that the ids are the normalized text; behind a pre-tokenizer it makes one token of each piece, so that
-the offsets are the pieces (and spells bytes where the pre-tokenizer rewrites). Every code point but the surrogates
+the offsets are the pieces (and spells bytes where the pre-tokenizer rewrites). A file that has neither leaves each
+code point as it is. Every code point but the surrogates
 stands once between two letters and, but for the patterns of Split, once between two spaces. With --every N: those below U+0700 and each Nth of the
 others. Prints the count of each component and the code points that differ. Exit status 1 if any does, 77 without the
 reference.
@@ -61,7 +62,7 @@ PRE_TOKENIZERS = [
 
 
 def file(normalizer: dict | None, pre_tokenizer: dict | None, model: dict) -> dict:
-    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer or None,
             "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": None, "model": model}
 
 
@@ -89,6 +90,9 @@ def sweep(args: argparse.Namespace, path: pathlib.Path, data: dict, codes: list[
     path.write_text(json.dumps(data), encoding="utf-8")
     reference = tokenizers.Tokenizer.from_file(str(path))
     wrong = []
+    if data["normalizer"] is None and data["model"] is BYTES and data["pre_tokenizer"] is None:
+        text = "".join(map(chr, codes[:5000]))
+        assert reference.encode(text).ids == list(text.encode())
     pattern = data["pre_tokenizer"] is not None and data["pre_tokenizer"]["type"] == "Split"
     for between in ("a",) if pattern else ("a", " "):
         chunks = [codes[i : i + CHUNK] for i in range(0, len(codes), CHUNK)]
@@ -115,7 +119,7 @@ def main() -> int:
         normalizers.append(next(n for n in data["normalizer"]["normalizers"] if n["type"] == "Precompiled"))
     else:
         print("not-run: sweep of Precompiled: no character map is here")
-    forms = [(n, file(n, None, BYTES)) for n in normalizers] + [(p, file(None, p, PIECES)) for p in PRE_TOKENIZERS]
+    forms = [(n, file(n, None, BYTES)) for n in [{}, *normalizers]] + [(p, file(None, p, PIECES)) for p in PRE_TOKENIZERS]
     forms += [(p, file(None, p, BYTES)) for p in REWRITING]
     n_wrong = 0
     with tempfile.TemporaryDirectory() as folder:
