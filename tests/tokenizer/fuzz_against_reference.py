@@ -2,12 +2,16 @@
 """Runs `slm tokenize` and `slm detokenize` against the reference library on generated strings.
 
     fuzz_against_reference.py --slm PATH --strings 200000 --seed 1 MODEL [MODEL ...]
+    fuzz_against_reference.py --slm PATH --strings 300 --seconds 3600 --seed 1 MODEL [MODEL ...]
 
 MODEL is a tokenizer.json. Compared for every string: ids, scalar offsets, byte offsets (from the
-reference's scalar offsets), the decoded text of mode visible, and of mode raw where it is well-formed.
-Half of the strings go without added special tokens, some with special tokens as text. Prints how often
-each kind of input was generated, and each difference as one JSON line. Exit status 1 if there is any,
-77 if the reference is not importable.
+reference's scalar offsets), the decoded text of mode visible, and of mode raw where it is well-formed; raw is
+decoded as a stream here and as a whole by the reference, and diagnostic must unescape to the bytes of raw.
+Half of the strings go without added special tokens, some with special tokens as text; a fifth of what is decoded
+are ids drawn at random. What ids decode to is compared with what the reference decodes, not with the text (TOK-11,
+TOK-14). With --seconds each file gets its part of the time, and --strings at least. Prints how
+often each kind of input was generated, and each difference as one JSON line. Exit status 1 if there is any, 77 if
+the reference is not importable.
 """
 import argparse
 import base64
@@ -15,9 +19,13 @@ import collections
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import threading
+import time
+
+import coverage
 
 try:
     import tokenizers
@@ -58,7 +66,7 @@ class Generator:
     def part(self) -> str:
         r = self.random
         kind = r.choice(["ascii", "space", "spaces", "range", "number", "digits", "word", "token", "merge", "added",
-                         "partial added", "invisible", "repeat", "any", "case", "meta"])
+                         "partial added", "invisible", "repeat", "any", "case", "meta", "category"])
         self.counts[kind] += 1
         if kind == "ascii":
             return "".join(chr(r.randrange(0x20, 0x7F)) for _ in range(r.randrange(1, 8)))
@@ -90,6 +98,8 @@ class Generator:
             return r.choice(["a", " ", "\n", "\u2581", "0", "'", "-", "\u0301", "\u3042", "_"]) * r.randrange(1, 70)
         if kind == "case":
             return r.choice(["\u0130", "\u0131", "\u00df", "\u03a3\u03c2", "\u01c5", "\u1e9e", "\ufb00", "\u212a"])
+        if kind == "category":
+            return coverage.character(r)
         if kind == "meta":
             return r.choice(["\u2581", "\u0120", "\u010a", "<0x41>", "<0xC3>", "<unk>", "</s>", "<s>", "</w>", "\u2581\u2581"])
         return chr(r.randrange(0x110000))
@@ -137,16 +147,28 @@ def byte_offsets(text: str, scalar: list[list[int]]) -> list[list[int]]:
     return [[starts[min(b, len(text))], starts[min(e, len(text))]] for b, e in scalar]
 
 
-def fuzz_model(args: argparse.Namespace, path: pathlib.Path) -> int:
+def unescaped(text: str) -> bytes:
+    """The bytes of which `text` is the diagnostic form."""
+    out, position = b"", 0
+    for found in re.finditer(r"\\(?:(\\)|x([0-9A-F]{2})|u\{([0-9A-F]+)\})", text):
+        out += text[position : found.start()].encode()
+        out += b"\\" if found[1] else bytes([int(found[2], 16)]) if found[2] else chr(int(found[3], 16)).encode()
+        position = found.end()
+    return out + text[position:].encode()
+
+
+def fuzz_model(args: argparse.Namespace, path: pathlib.Path, counts: coverage.Coverage, seconds: float) -> tuple[int, int]:
+    started = time.monotonic()
     reference = tokenizers.Tokenizer.from_file(str(path))
-    generator = Generator(reference, json.loads(path.read_text(encoding="utf-8")), args.seed)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    generator = Generator(reference, data, args.seed)
     flags = ["--lenient"] if args.lenient else []
     encode = Batch(args.slm, "tokenize", path, flags)
     decode = Batch(args.slm, "detokenize", path, flags)
     n_differences = n_tokens = n_decoded = 0
     done = 0
-    while done < args.strings:
-        texts = [generator.text() for _ in range(min(2000, args.strings - done))]
+    while done < args.strings or time.monotonic() - started < seconds:
+        texts = [generator.text() for _ in range(min(2000, args.strings - done) if done < args.strings else 1000)]
         special = [generator.random.random() < 0.5 for _ in texts]
         as_text = [generator.random.random() < 0.1 for _ in texts]
         answers = encode.ask([{"id": i, "text": t, "add_special_tokens": s, "special_tokens_as_text": a}
@@ -161,7 +183,13 @@ def fuzz_model(args: argparse.Namespace, path: pathlib.Path) -> int:
                for e in wanted]
         visible = decode.ask([{"id": i, "ids": e, "mode": "visible"} for i, e in enumerate(ids)])
         raw = decode.ask([{"id": i, "ids": e, "mode": "raw"} for i, e in enumerate(ids)])
-        for text, got, want, row, seen, bare in zip(texts, answers, wanted, ids, visible, raw):
+        diagnostic = decode.ask([{"id": i, "ids": e, "mode": "diagnostic"} for i, e in enumerate(ids)])
+        for text, add, plain in zip(texts, special, as_text):
+            counts.text(text)
+            counts.options("request", {"add_special_tokens": add, "special_tokens_as_text": plain, "lenient": args.lenient}, 1)
+        for mode in ("visible", "raw", "diagnostic"):
+            counts.options("request", {"mode": mode}, len(texts))
+        for text, got, want, row, seen, bare, shown in zip(texts, answers, wanted, ids, visible, raw, diagnostic):
             scalar = [list(o) for o in want.offsets]
             n_tokens += len(want.ids)
             expected = {"ids": want.ids, "offsets": {"byte": byte_offsets(text, scalar), "scalar": scalar}}
@@ -176,6 +204,8 @@ def fuzz_model(args: argparse.Namespace, path: pathlib.Path) -> int:
                     difference = {"ids": row, "got": bare, "want": reference.decode(row, skip_special_tokens=False)}
             elif "bytes" not in bare or base64.b64decode(bare["bytes"]).decode("utf-8", "replace").count("\ufffd") == 0:
                 difference = {"ids": row, "got": bare, "want": "bytes that are not UTF-8"}
+            if difference is None and unescaped(shown["text"]) != base64.b64decode(bare["bytes"]):
+                difference = {"ids": row, "got": shown, "want": bare}
             if difference is not None:
                 n_differences += 1
                 if n_differences <= args.show:
@@ -183,11 +213,12 @@ def fuzz_model(args: argparse.Namespace, path: pathlib.Path) -> int:
         done += len(texts)
     encode.close()
     decode.close()
+    counts.file(data, done)
     kinds = ", ".join(f"{k} {n}" for k, n in sorted(generator.counts.items()))
     print(f"{path.name}: {done} strings, {n_tokens} tokens, {n_decoded} raw decodes compared as text, "
           f"{n_differences} differences (seed {args.seed}, reference tokenizers {tokenizers.__version__})")
-    print(f"  generated: {kinds}")
-    return n_differences
+    print(f"  generated: {kinds}", flush=True)
+    return n_differences, done
 
 
 def main() -> int:
@@ -197,9 +228,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=10, help="differences to print")
     parser.add_argument("--lenient", action="store_true")
+    parser.add_argument("--seconds", type=float, default=0, help="for all files together, loading included")
+    parser.add_argument("--coverage", type=pathlib.Path, help="add what was exercised to this file")
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
-    return 1 if sum(fuzz_model(args, path) for path in args.models) else 0
+    counts = coverage.Coverage()
+    started = time.monotonic()
+    n_differences = n_strings = 0
+    for i, path in enumerate(args.models):
+        left = max(0.0, args.seconds - (time.monotonic() - started))
+        different, done = fuzz_model(args, path, counts, left / (len(args.models) - i))
+        n_differences += different
+        n_strings += done
+    counts.print()
+    if args.coverage:
+        counts.add_to(args.coverage)
+    print(f"figures: {len(args.models)} published and made tokenizers, {n_strings} strings, {n_differences} differences")
+    return 1 if n_differences else 0
 
 
 if __name__ == "__main__":

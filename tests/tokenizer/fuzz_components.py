@@ -3,14 +3,17 @@
 
     fuzz_components.py --slm PATH [--files 200] [--strings 60] [--seed 1] [--seconds S] [--only KIND]
 
-Every file is put together at random from all components with all options. Compared: whether the file
-loads, ids, scalar offsets, and the decoded text of mode visible. Where the reference refuses or panics,
-a refusal is expected. Prints how often each component was run on a string, and each difference as one
-JSON line with its tokenizer.json. Exit status 1 if there is any, 77 without the reference.
+Every file is put together at random from all components with all options, the old forms without `type` among
+them. Compared: whether the file loads, ids, scalar offsets, and the decoded text of the modes visible and raw (a
+stream here, the whole list in the reference); diagnostic must unescape to raw. Where the reference refuses or
+panics, a refusal is expected. Half of the files are made to name the ids that the reference gives; those must
+load without --lenient. Prints how often each component, option value and general category was run, and each
+difference as one JSON line with its tokenizer.json. Exit status 1 if there is any, 77 without the reference.
 """
 import argparse
 import base64
-import collections
+import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -20,6 +23,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import coverage
+from fuzz_against_reference import unescaped
 
 try:
     import tokenizers
@@ -49,9 +57,14 @@ TESTS = ["^", "$", "\\A", "\\z", "\\Z", "\\b", "\\B", "\\G", "(?=a)", "(?!\\S)",
 QUANTIFIERS = ["", "", "", "*", "+", "?", "{2}", "{1,3}", "{,2}", "{2,}", "*?", "+?", "??", "{1,3}?", "*+", "++", "?+", "{2}+", "{3,1}", "{2}?"]
 
 
+# What loads with --lenient only.
+LENIENT = ("TOK-ID-GAP", "TOK-MERGE-DUP", "TOK-ADDED-ID", "TOK-ADDED-DUP")
+
+
 class Maker:
-    def __init__(self, seed: int, charsmap: str | None):
+    def __init__(self, seed: int, charsmap: str | None, old_forms: bool = True):
         self.r = random.Random(seed)
+        self.old_forms = old_forms
         self.charsmap = charsmap
 
     def some(self, low: int, high: int) -> str:
@@ -87,7 +100,7 @@ class Maker:
             out |= {"clean_text": self.flag(), "handle_chinese_chars": self.flag(), "strip_accents": self.r.choice([None, True, False]),
                     "lowercase": self.flag()}
             if self.flag():
-                out["type"] = "BertNormalizer"
+                out["type"] = "Bert"
         elif kind == "Prepend":
             out["prepend"] = self.r.choice(["\u2581", "", self.some(1, 3)])
         elif kind == "Replace":
@@ -116,6 +129,9 @@ class Maker:
         elif kind == "Metaspace":
             out |= {"replacement": self.r.choice(["\u2581", "_", "a"]), "prepend_scheme": self.r.choice(["always", "never", "first"]),
                     "split": self.flag()}
+            if self.old_forms and self.r.random() < 0.1:
+                del out["prepend_scheme"]
+                out |= {"add_prefix_space": self.flag(), "str_rep": out["replacement"]}
         elif kind == "Punctuation":
             out["behavior"] = self.r.choice(BEHAVIORS)
         elif kind == "Split":
@@ -162,6 +178,8 @@ class Maker:
             vocab.setdefault(joined, len(vocab))
             if [left, right] not in merges:
                 merges.append([left, right])
+        if r.random() < 0.3 and not any(" " in t for pair in merges for t in pair):
+            merges = [" ".join(pair) for pair in merges]  # type: ignore[misc]
         return {"type": kind, "dropout": None, "unk_token": r.choice([None, "<unk>", "<unk>", "?"]), "continuing_subword_prefix": prefix,
                 "end_of_word_suffix": suffix, "fuse_unk": self.flag(), "byte_fallback": self.flag(), "ignore_merges": self.flag(),
                 "vocab": vocab, "merges": merges}
@@ -229,6 +247,10 @@ class Maker:
             out["post_processor"] = self.post_processor(pick(POST_PROCESSORS), vocab)
         if wanted(DECODERS, 0.6):
             out["decoder"] = self.decoder(pick(DECODERS))
+        for kind in ("normalizer", "post_processor", "decoder", "model"):
+            part = out[kind]
+            if self.old_forms and part is not None and len(part) > 1 and r.random() < 0.05:
+                del part["type"]
         if r.random() < 0.25:
             out["truncation"] = {"direction": r.choice(["Left", "Right"]), "max_length": r.randint(0, 9),
                                  "strategy": r.choice(["LongestFirst", "OnlyFirst"]), "stride": r.randint(0, 2)}
@@ -253,7 +275,9 @@ class Maker:
         out = ""
         for _ in range(r.choice([0, 1, 1, 2, 3, 5])):
             kind = r.random()
-            if kind < 0.6:
+            if r.random() < 0.15:
+                out += coverage.character(r)
+            elif kind < 0.6:
                 out += self.some(1, 6)
             elif kind < 0.7:
                 out += "".join(r.choice(string.ascii_letters + "   '.,") for _ in range(r.randint(1, 10)))
@@ -266,48 +290,76 @@ class Maker:
         return out
 
 
-def components(value: object, out: collections.Counter) -> None:
-    if isinstance(value, dict):
-        if isinstance(value.get("type"), str):
-            out[value["type"]] += 1
-        for key, item in value.items():
-            if key != "vocab":
-                components(item, out)
-    elif isinstance(value, list):
-        for item in value:
-            components(item, out)
-
-
-def ask(slm: str, command: str, path: pathlib.Path, records: list[dict]) -> tuple[list[dict], str]:
+def ask(slm: str, command: str, path: pathlib.Path, records: list[dict], lenient: bool = True) -> tuple[list[dict], str]:
     text = "".join(json.dumps(record) + "\n" for record in records)
-    done = subprocess.run([slm, command, str(path), "--batch", "--lenient"], input=text, capture_output=True, text=True, encoding="utf-8",
-                          check=False, timeout=120)
+    done = subprocess.run([slm, command, str(path), "--batch", *(["--lenient"] if lenient else [])], input=text, capture_output=True,
+                          text=True, encoding="utf-8", check=False, timeout=120)
     return [json.loads(line) for line in done.stdout.split("\n") if line], done.stderr
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """The reference prints its panics."""
+    devnull, stderr = os.open(os.devnull, os.O_WRONLY), os.dup(2)
+    os.dup2(devnull, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(devnull)
+        os.close(stderr)
+
+
+def attempt(call: Callable[[], Any]) -> tuple[Any, str]:
+    """What a call of the reference gives, or nothing and why."""
+    with quiet():
+        try:
+            return call(), ""
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - panics are no Exception
+            return None, str(error)
+
+
+class Variants:
+    """The reference with the file's truncation and padding, or without one of them or both."""
+
+    def __init__(self, file: dict, whole: "tokenizers.Tokenizer"):
+        self.file = file
+        self.known = {(True, True): whole}
+
+    def encode(self, text: str, add: bool, plain: bool, truncation: bool, padding: bool) -> Any:
+        key = (truncation or self.file["truncation"] is None, padding or self.file["padding"] is None)
+        if key not in self.known:
+            less = dict(self.file, **({} if key[0] else {"truncation": None}), **({} if key[1] else {"padding": None}))
+            self.known[key] = tokenizers.Tokenizer.from_str(json.dumps(less))
+        reference = self.known[key]
+        reference.encode_special_tokens = plain
+        return reference.encode(text, add_special_tokens=add)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slm", required=True)
-    parser.add_argument("--files", type=int, default=200)
+    parser.add_argument("--files", type=int, default=200, help="0: as many as --seconds allows")
     parser.add_argument("--strings", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0, help="stop after so long (0: never)")
     parser.add_argument("--only", help="a component that every file has")
     parser.add_argument("--charsmap", type=pathlib.Path, help="a tokenizer.json with a Precompiled normalizer")
+    parser.add_argument("--coverage", type=pathlib.Path, help="add what was exercised to this file")
     parser.add_argument("--show", type=int, default=10)
     args = parser.parse_args()
     charsmap = None
     if args.charsmap and args.charsmap.exists():
         data = json.loads(args.charsmap.read_text(encoding="utf-8"))
         charsmap = next(n["precompiled_charsmap"] for n in data["normalizer"]["normalizers"] if n["type"] == "Precompiled")
-    counts: collections.Counter = collections.Counter()
-    n_different = n_files = n_strings = n_refused = n_outside = 0
+    counts = coverage.Coverage()
+    n_different = n_files = n_strings = n_refused = n_outside = n_strict = 0
     deadline = time.monotonic() + args.seconds
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    stderr = os.dup(2)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tokenizer.json"
-        for number in range(args.files):
+        for number in range(args.files) if args.files else itertools.count():
             if args.seconds and time.monotonic() > deadline:
                 break
             maker = Maker(args.seed * 1000003 + number, charsmap)
@@ -324,18 +376,27 @@ def main() -> int:
                         shown = json.loads(json.dumps(shown).replace(charsmap, "..."))
                     print(json.dumps({**what, "file": shown}), flush=True)
 
-            os.dup2(devnull, 2)  # the reference prints its panics
-            try:
-                reference = tokenizers.Tokenizer.from_file(str(path))
-            except BaseException as error:  # noqa: BLE001 - panics are no Exception
-                reference = None
-                reason = str(error)
-            finally:
-                os.dup2(stderr, 2)
-            texts = [maker.text(file) for _ in range(args.strings)]
-            special = [maker.flag() for _ in texts]
-            answers, message = ask(args.slm, "tokenize", path, [{"id": i, "text": t, "add_special_tokens": s}
-                                                                for i, (t, s) in enumerate(zip(texts, special))])
+            reference, reason = attempt(lambda: tokenizers.Tokenizer.from_file(str(path)))
+            if reference is not None and maker.flag():
+                for token in file["added_tokens"]:
+                    token["id"] = reference.token_to_id(token["content"])
+                path.write_text(json.dumps(file), encoding="utf-8")
+                agrees = True
+            else:
+                agrees = False
+            lenient = maker.flag()
+            flags = [{"add_special_tokens": maker.flag(), "special_tokens_as_text": maker.r.random() < 0.2,
+                      "truncation": maker.r.random() < 0.8, "padding": maker.r.random() < 0.8} for _ in range(args.strings)]
+            texts = [maker.text(file) for _ in flags]
+            records = [{"id": i, "text": t, **f} for i, (t, f) in enumerate(zip(texts, flags))]
+            answers, message = ask(args.slm, "tokenize", path, records, lenient)
+            if not lenient and not answers and any(f"error {code} " in message for code in LENIENT):
+                n_strict += 1
+                if agrees and "TOK-ADDED-DUP" not in message:
+                    report(only_refused_here=message.strip())
+                    continue
+                lenient = True
+                answers, message = ask(args.slm, "tokenize", path, records)
             if reference is None:
                 n_refused += 1
                 if answers:
@@ -349,44 +410,50 @@ def main() -> int:
                 else:
                     report(only_refused_here=message.strip())
                 continue
-            components(file, counts)
+            counts.file(file, len(texts))
             rows = []
-            for text, add, got in zip(texts, special, answers, strict=True):
+            variants = Variants(file, reference)
+            for text, flag, got in zip(texts, flags, answers, strict=True):
                 n_strings += 1
-                os.dup2(devnull, 2)
-                try:
-                    want = reference.encode(text, add_special_tokens=add)
-                except BaseException as error:  # noqa: BLE001
-                    want = None
-                    reason = str(error)
-                finally:
-                    os.dup2(stderr, 2)
+                counts.text(text)
+                counts.options("request", {**flag, "lenient": lenient}, 1)
+                want, reason = attempt(lambda: variants.encode(text, *flag.values()))
                 if want is None:
                     # With truncation tokenizing stops early here, as in tokenizers 0.23.2: 0.23.3 goes on
                     # and may meet what it refuses.
-                    if "ids" in got and file["truncation"] is None:
-                        report(text=text, add=add, got=got, refused_by_reference=reason)
+                    if "ids" in got and (file["truncation"] is None or not flag["truncation"]):
+                        report(text=text, flags=flag, got=got, refused_by_reference=reason)
                 elif got.get("ids") != want.ids or got["offsets"]["scalar"] != [list(o) for o in want.offsets]:
-                    report(text=text, add=add, got=got, want={"ids": want.ids, "offsets": want.offsets, "tokens": want.tokens})
+                    report(text=text, flags=flag, got=got, want={"ids": want.ids, "offsets": want.offsets, "tokens": want.tokens})
                 else:
                     rows.append(want.ids)
-            size = reference.get_vocab_size()
-            rows = [row if maker.r.random() < 0.7 else [maker.r.randrange(size) for _ in range(6)] for row in rows[:30]]
-            answers, message = ask(args.slm, "detokenize", path, [{"id": i, "ids": row, "mode": "visible"} for i, row in enumerate(rows)])
-            for row, got in zip(rows, answers, strict=True):
-                os.dup2(devnull, 2)
-                try:
-                    text = reference.decode(row, skip_special_tokens=True)
-                except BaseException:  # noqa: BLE001
-                    text = None
-                finally:
-                    os.dup2(stderr, 2)
-                if got.get("text") != text:
-                    shown = got.get("text", base64.b64decode(got.get("bytes", "")).decode("utf-8", "replace"))
-                    report(ids=row, got=shown, answer=got, want=text)
+            reference.encode_special_tokens = False
+            n_ids = reference.get_vocab_size()
+            rows = [row if maker.r.random() < 0.7 else [maker.r.randrange(n_ids) for _ in range(6)] for row in rows[:30]]
+            modes = ("visible", "raw", "diagnostic")
+            for mode in modes:
+                counts.options("request", {"mode": mode}, len(rows))
+            answers, message = ask(args.slm, "detokenize", path, [{"id": i, "ids": row, "mode": mode}
+                                                                  for i, row in enumerate(rows) for mode in modes], lenient)
+            for row, visible, raw, diagnostic in zip(rows, answers[::3], answers[1::3], answers[2::3], strict=True):
+                text, reason = attempt(lambda: reference.decode(row, skip_special_tokens=True))
+                if visible.get("text") != text:
+                    shown = visible.get("text", base64.b64decode(visible.get("bytes", "")).decode("utf-8", "replace"))
+                    report(ids=row, got=shown, answer=visible, want=text)
+                text, reason = attempt(lambda: reference.decode(row, skip_special_tokens=False))
+                if "error" in raw or text is None:
+                    if "error" not in raw or text is not None:
+                        report(ids=row, answer=raw, want=text, refused_by_reference=reason)
+                elif "text" in raw and raw["text"] != text:
+                    report(ids=row, answer=raw, want=text)
+                elif unescaped(diagnostic["text"]) != base64.b64decode(raw["bytes"]):
+                    report(ids=row, answer=diagnostic, want=raw)
     print(f"components: {n_files} files, {n_strings} strings, {n_refused} files refused by both, {n_outside} refused by choice, "
-          f"{n_different} differences (seed {args.seed}, reference tokenizers {tokenizers.__version__})")
-    print("  strings for each component: " + ", ".join(f"{k} {n * args.strings}" for k, n in sorted(counts.items())))
+          f"{n_strict} with --lenient only, {n_different} differences (seed {args.seed}, reference tokenizers {tokenizers.__version__})")
+    counts.print()
+    if args.coverage:
+        counts.add_to(args.coverage)
+    print(f"figures: {n_files} generated files, {n_strings} strings, {n_different} differences")
     return 1 if n_different else 0
 
 
