@@ -28,7 +28,8 @@ struct ModelName {
 using records::TemplateModel;
 
 // A directory or an acquisition (chat_template.jinja, or chat_template in tokenizer_config.json), a .jinja
-// file, a .slm file, or the metadata of a .gguf file. TPL-MISSING; TPL-AMBIGUOUS where two differ or several have no default.
+// file, a .slm file, or the metadata of a .gguf file. TPL-MISSING; TPL-AMBIGUOUS where two differ or several
+// have no default.
 [[nodiscard]] Result<TemplateModel> OpenTemplateModel(const ModelName& model);
 
 }  // namespace slm::app

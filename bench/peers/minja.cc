@@ -1,5 +1,6 @@
 // minja, as it was in llama.cpp before its own engine.
 #include "minja/minja.hpp"
+
 #include "peer.h"
 
 int main() {

@@ -60,8 +60,8 @@ struct SourceView {
                                                   std::vector<std::string>* flags);
 void FindTokenConflicts(const SourceView& view, std::vector<Conflict>* conflicts,
                         std::vector<std::string>* flags);
-// Contradictions inside tokenizer.json that its library passes over: an added token's id, a token, a merge or an id that
-// stands twice, a gap between ids.
+// Contradictions inside tokenizer.json that its library passes over: an added token's id, a token, a merge or
+// an id that stands twice, a gap between ids.
 void FindTokenizerConflicts(const SourceView& view, std::vector<Conflict>* conflicts);
 void FindTemplateConflicts(const SourceView& view, std::vector<Conflict>* conflicts,
                            std::vector<std::string>* flags);
