@@ -152,7 +152,7 @@ void test('chats, and shows what the model saw', { timeout: TIMEOUT }, async () 
   assert.ok(fetched.length >= 2);
   for (const request of fetched) assert.match(request.frame().url(), /\/loader\.html$/);
   for (const request of requests) assert.ok(/^(blob:)?http:\/\/127\.0\.0\.1:/.test(request.url()), request.url());
-  assert.equal(await page.evaluate(() => (globalThis as unknown as { shift: number }).shift), 0);
+  assert.deepEqual(await page.evaluate(() => (globalThis as unknown as { shifted: string[] }).shifted), [], 'layout shift');
   const total = { raw: 0, packed: 0 };
   for (const [path, size] of sizes) {
     if (path.endsWith('.wasm')) continue;

@@ -249,7 +249,7 @@ describe('reports', () => {
   test('a promotion has one column per backend, each with its own claims', () => {
     const policy = join(ROOT, 'profiles/tolerance/slm-demo.exact-v1-f32.json');
     const evidence = ['reference', 'source', 'truth'].flatMap((mode) => ['--evidence', join(vectors, `${mode}.golden`)]);
-    const { receipt } = inStore('promote', source, '--cases', join(vectors, 'cases.jsonl'), '--policy', policy, ...evidence) as { receipt: string };
+    const { receipt } = inStore('promote', source, '--name', 'unnamed', '--revision', 'unstated', '--cases', join(vectors, 'cases.jsonl'), '--policy', policy, ...evidence) as { receipt: string };
     const report = (runs: string[]): { holds: boolean; backends: Column[] } => {
       const options = runs.flatMap((run) => ['--backend', run]);
       return inStore('report', receipt, ...options, '-o', join(OUT, 'report.html')) as { holds: boolean; backends: Column[] };
