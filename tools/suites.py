@@ -176,6 +176,10 @@ def demo(context: Context) -> None:
     context.python("tests/cli/demo_test.py")
 
 
+def chat_against(context: Context) -> None:
+    context.python("tests/chat/against_test.py", str(context.slm))
+
+
 def chat_fuzz_for(context: Context, seconds: int, seed: int, each: int = 0) -> None:
     python = context.root / ".venv" / "oracle" / "bin" / "python"
     if not python.exists():
@@ -348,6 +352,7 @@ SUITES: dict[str, Suite] = {
     "cli": cli,
     "demo": demo,
     "chat-goldens": chat_goldens,
+    "chat-against": chat_against,
     "tokenizer-fuzz": tokenizer_fuzz,
     "kill": kill,
     "mutants": mutants,

@@ -210,7 +210,7 @@ std::string Excerpt(std::string_view text, size_t at) {
   while (at > 0 && at < text.size() && is_inside(at)) --at;
   size_t end = std::min(text.size(), at + kExcerptBytes);
   while (end < text.size() && is_inside(end)) ++end;
-  return "|" + EscapeForDisplay(text.substr(at, end - at)) + "|";
+  return "|" + std::string(text.substr(at, end - at)) + "|";
 }
 
 // Two templates on one context: the same bytes, or the first that differs.
@@ -236,13 +236,13 @@ records::RecordStatus RenderAgainst(AppContext& app, const RenderArgs& args, con
   const auto differs =
       std::mismatch(texts[0].begin(), texts[0].end(), texts[1].begin(), texts[1].end()).first;
   const auto at = static_cast<size_t>(differs - texts[0].begin());
-  return std::unexpected(records::Fault{
-      MakeError(ErrorCode::kTplAmbiguous, "the renderings part at byte " + std::to_string(at) + ": " +
-                                              Excerpt(texts[0], at) + " here, " + Excerpt(texts[1], at) +
-                                              " by " + EscapeForDisplay(other->name))
-          .In(model.name)
-          .Field("chat_template"),
-      {}});
+  return std::unexpected(
+      records::Fault{MakeError(ErrorCode::kTplAmbiguous, "the renderings part at byte " + std::to_string(at) +
+                                                             ": " + Excerpt(texts[0], at) + " here, " +
+                                                             Excerpt(texts[1], at) + " by " + other->name)
+                         .In(model.name)
+                         .Field("chat_template"),
+                     {}});
 }
 
 // What text in a conversation can change. Needs no conversation: it makes its own.

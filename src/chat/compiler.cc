@@ -7,6 +7,7 @@
 #include <set>
 
 #include "chat/builtins.h"
+#include "chat/interpreter.h"
 #include "chat/number.h"
 #include "chat/predicates.h"
 
@@ -787,6 +788,41 @@ class Compiler {
     }
   }
 
+  // Whether the constant `index`, compiled as `node`, may decide an `and` or `or` for the optimizer: it is
+  // evaluated as there. What fails decides nothing; of filters and tests the optimizer leaves some alone.
+  bool CanDecide(uint32_t index, uint32_t node, bool deciding) {
+    constexpr uint32_t kMaxEvaluations = 64;
+    if (HasFilter(index) || n_evaluations_ == kMaxEvaluations) return true;
+    ++n_evaluations_;
+    Program program;
+    program.strings = program_.strings;
+    program.nodes = program_.nodes;
+    const auto add = [&program](Op op, Nodes operands) {
+      program.nodes.push_back({op, {}, std::move(operands)});
+      return static_cast<uint32_t>(program.nodes.size() - 1);
+    };
+    const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
+    program.root = add(Op::kUnit, {0, add(Op::kIf, {node, yes, kNoNode})});
+    const auto executable = Executable::Make(std::move(program));
+    if (!executable) return false;
+    Budgets budgets;
+    budgets.max_steps = uint64_t{1} << 16;
+    budgets.max_heap_bytes = uint64_t{1} << 20;
+    Runtime runtime(budgets);
+    const Variables variables;
+    const std::string clock;
+    const auto truth = Execute(**executable, runtime, {variables, clock});
+    if (!truth) return truth.error().code == ErrorCode::kTplBudget;
+    return (truth->output.size() != 0) == deciding;
+  }
+  bool HasFilter(uint32_t index) const {
+    if (index == kNoAst) return false;
+    const AstNode& node = ast_.nodes[index];
+    bool found = node.kind == AstKind::kFilter || node.kind == AstKind::kTest;
+    ast_.ForEachChild(index, [&](uint32_t child) { found = found || HasFilter(child); });
+    return found;
+  }
+
   Result<uint32_t> Binary(const AstNode& node, const Frame& outer) {
     Frame frame = outer;
     SLM_ASSIGN(const uint32_t left, Expression(node.first, frame));
@@ -794,7 +830,7 @@ class Compiler {
       const auto truth = KnownTruth(node.first);
       if (truth && *truth == (node.text == "or")) return left;  // the right side is never compiled
       // A constant that only the optimizer can tell: what stands on the right may never be compiled.
-      if (!truth && IsConstant(node.first)) frame.soft = true;
+      if (!truth && IsConstant(node.first)) frame.soft = CanDecide(node.first, left, node.text == "or");
     }
     SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
     if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.place());
@@ -903,6 +939,7 @@ class Compiler {
   std::deque<Symbols> symbols_;
   std::map<std::string, InputSpec> inputs_;
   std::set<std::string> emits_;
+  uint32_t n_evaluations_ = 0;
   std::string assertion_;
   std::string assertion_class_;
   SourcePlace assertion_place_;

@@ -45,7 +45,11 @@ class Reader {
     at_ = 4;
     SLM_ASSIGN(const uint64_t version, Number(4));
     if (version != 2 && version != 3) {
-      return Fail(MakeError(ErrorCode::kUnsupported, "a GGUF file of another version or byte order").At(4));
+      return Fail(
+          MakeError(
+              ErrorCode::kUnsupported,
+              "a GGUF file of another version or byte order; give the source directory or a .jinja file")
+              .At(4));
     }
     SLM_TRY(Number(8));
     SLM_ASSIGN(const uint64_t n_pairs, Number(8));

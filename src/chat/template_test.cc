@@ -93,6 +93,25 @@ TEST(TemplateOwnership, SpansCoverTheTextAndNameTheirPaths) {
 }
 
 // TPL-04: special-token text in a message stays content; it never claims to be the template's.
+// The reference's optimizer evaluates the constant before `or`: where that fails or does not decide, the
+// right side is compiled, and an unknown filter in it fails before anything runs (checked with Jinja2 3.1.6).
+TEST(TemplateErrors, AConstantThatFailsDecidesNothing) {
+  for (const char* left : {"('-3' < (-0.5))", "'a' + 1", "'a'[1]", "(1 / 0)", "(1 in 2)", "(2 < 1)"}) {
+    SCOPED_TRACE(left);
+    const auto rendered =
+        RenderText("{{ none[0][0] }}{{ " + std::string(left) + " or 1.0 | nonesuch }}", R"({"messages":[]})");
+    ASSERT_FALSE(rendered.has_value());
+    EXPECT_TRUE(rendered.error().message.starts_with("TemplateAssertionError")) << rendered.error().message;
+  }
+  for (const char* left : {"(1 < 2)", "('3' < '4')", "'a'"}) {
+    SCOPED_TRACE(left);
+    const auto rendered =
+        RenderText("{{ none[0][0] }}{{ " + std::string(left) + " or 1.0 | nonesuch }}", R"({"messages":[]})");
+    ASSERT_FALSE(rendered.has_value());
+    EXPECT_TRUE(rendered.error().message.starts_with("UndefinedError")) << rendered.error().message;
+  }
+}
+
 // TPL-05: what blocks and macros write is cut out of the text around them, with its owners.
 TEST(TemplateOwnership, CapturedTextKeepsItsOwners) {
   const auto rendered = RenderText(
