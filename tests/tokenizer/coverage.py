@@ -30,6 +30,9 @@ PATTERN = ["Regex", "String"]
 TEXT = ["empty", "text"]
 NUMBER = ["0", "above 0"]
 MAYBE = ["empty", "null", "text"]
+MODES = ["diagnostic", "raw", "visible"]
+# Texts that are counted by name.
+NAMED = {*BEHAVIORS, *SCHEMES, *MODES, "Left", "Right", "LongestFirst", "OnlyFirst", "BatchLongest"}
 OPTIONS = {
     "normalizer.BertNormalizer": {"clean_text": BOTH, "handle_chinese_chars": BOTH, "lowercase": BOTH,
                                   "strip_accents": ["false", "null", "true"]},
@@ -52,7 +55,7 @@ OPTIONS = {
     "padding": {"direction": ["Left", "Right"], "pad_to_multiple_of": ["above 0", "null"], "strategy": ["BatchLongest", "Fixed"]},
     "added_tokens": {"lstrip": BOTH, "normalized": BOTH, "rstrip": BOTH, "single_word": BOTH, "special": BOTH},
     "request": {"add_special_tokens": BOTH, "special_tokens_as_text": BOTH, "truncation": BOTH, "padding": BOTH, "lenient": BOTH,
-                "mode": ["diagnostic", "raw", "visible"]},
+                "mode": MODES},
 }
 # Surrogates cannot stand in a text; the error classes have them.
 CATEGORIES = ["Cc", "Cf", "Cn", "Co", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No", "Pc", "Pd", "Pe", "Pf", "Pi", "Po",
@@ -68,8 +71,7 @@ def bucket(value: object) -> str:
     if isinstance(value, dict):
         return next(iter(value), "empty")
     assert isinstance(value, str)
-    return value if value in {*BEHAVIORS, *SCHEMES, "Left", "Right", "LongestFirst", "OnlyFirst", "BatchLongest"} else (
-        "text" if value else "empty")
+    return value if value in NAMED else "text" if value else "empty"
 
 
 @functools.cache
