@@ -8,6 +8,9 @@ with a line that names the reference's version and the tokenizer.json; each furt
 text (or bytes, base64, for ill-formed input), options, ids, offsets (Unicode scalar values, flat list
 begin, end, begin, end, ...), words (-1: none), special mask, and the decoded text of both modes. Large inputs are
 given as a rule, and their ids as a count and a SHA-256 of little-endian 32-bit integers.
+
+found.jsonl has what fuzzing found: each line its own tokenizer.json, which the reference refuses (`code` is the code
+that docs/spec/tokenizer.md gives such a file), or a text with its ids and offsets. tests/tokenizer/fuzz_errors.py runs it.
 """
 import argparse
 import base64
@@ -195,6 +198,47 @@ def cases(tokenizer: Tokenizer) -> list[dict]:
     return out
 
 
+def found_files() -> list[tuple[str, dict, str]]:
+    """What tells more than one implementation apart: a name, the tokenizer.json, and a text or the code of the refusal."""
+    pieces = {"type": "WordLevel", "vocab": {"?": 0}, "unk_token": "?"}
+    empty = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+             "post_processor": None, "decoder": None, "model": pieces}
+
+    def split(pattern: str) -> dict:
+        return {**empty, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}}
+
+    out = []
+    # Oniguruma repeats no anchor, nor a group that does not capture and has an anchor for one of its alternatives.
+    out += [(p, split(p), "TOK-REGEX") for p in ["(?:^)*", "(?:a|\\b)+", "(?:(?=a)|b){2}", "((?:$)?)", "(?:(?:(?<=a))|b)*?", "a|(?:(?:\\G)){,2}"]]
+    out += [(p, split(p), "ab\na b") for p in ["(?:^$)*", "(?:^a)*", "(^)*", "(?i:^)*", "(?>\\b)+", "(?:a|^$)*", "(?:(^)|b)*", "(?:(?i)\\b|a)*"]]
+    # A group's name begins with a letter, a digit beyond ASCII, or an underscore; what follows is free.
+    out += [(p, split(p), "TOK-REGEX") for p in ["(?<1a>b)", "(?<-a>b)", "(?< a>b)", "(?<0>b)", "(?<.>b)"]]
+    out += [(p, split(p), "ab\na b") for p in ["(?<a-b>b)", "(?<a b>b)", "(?<\u00e9>b)", "(?<\u0661>b)", "(?<\u00b2>b)", "(?'n'b)"]]
+    # Without regard to case a property outside of brackets stays what it is; inside of them it takes the other cases.
+    out += [(p, split(p), "aB\u00b5 \u0399\u0301\u01c4\u01c5") for p in [
+        "(?i:\\p{Lu})", "(?i:\\p{Ll}+)", "(?i:\\p{Lt})", "(?i:\\P{Lu})", "(?i:\\p{^Ll})", "(?i:\\p{Upper})", "(?i:\\p{Greek})", "(?i:\\p{M})",
+        "(?i)\\p{Lu}b", "(?i:[\\p{Lu}])", "(?i:[\\p{Ll}x]+)", "(?i:[^\\p{Lt}])", "(?i:[[:upper:]])", "(?i:\\W)", "(?i:[\\W])"]]
+    # A comment stands in nobody's way.
+    out += [(p, split(p), "aab\na b") for p in ["a(?#c)*", "a(?#c)+?b", "b|a(?#c)(?#d){2}"]]
+    # A character map needs its type.
+    charsmap = base64.b64encode(bytes.fromhex("10000000") + bytes(16) + b"x\0").decode()
+    out += [("untyped charsmap", {**empty, "normalizer": {"precompiled_charsmap": charsmap}}, "TOK-SCHEMA"),
+            ("untyped charsmap in a sequence", {**empty, "normalizer": {"type": "Sequence", "normalizers": [
+                {"precompiled_charsmap": charsmap}]}}, "TOK-SCHEMA")]
+    return out
+
+
+def found_case(name: str, data: dict, last: str) -> dict:
+    try:
+        tokenizer = Tokenizer.from_str(json.dumps(data))
+    except Exception as error:  # pylint: disable=broad-exception-caught  # the binding raises no narrower class
+        if not last.startswith("TOK-"):
+            raise AssertionError(name) from error
+        return {"name": name, "tokenizer": data, "code": last, "message": str(error)}
+    assert not last.startswith("TOK-"), name
+    return {"name": name, "tokenizer": data, **case(tokenizer, last, True, False)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "vectors" / "tokenizer")
@@ -214,7 +258,8 @@ def main() -> int:
                 json.dumps(data, separators=(",", ":"), ensure_ascii=True) + "\n", encoding="ascii")
     sources = {name: args.out / f"{name}.tokenizer.json" for name in makers}
     sources["slm_demo"] = ROOT / "models" / "slm-demo" / "tokenizer.json"
-    differ = False
+    tables = {"found": [{"reference": f"tokenizers {REFERENCE}", "offsets": "unicode scalar values"},
+                        *({"id": i, **found_case(*each)} for i, each in enumerate(found_files()))]}
     for name, source in sources.items():
         if not source.exists():
             print(f"{source} is not there; {name} left out")
@@ -222,7 +267,9 @@ def main() -> int:
         tokenizer = Tokenizer.from_file(str(source))
         header = {"reference": f"tokenizers {REFERENCE}", "tokenizer": str(source.resolve().relative_to(ROOT)),
                   "tokenizer_sha256": hashlib.sha256(source.read_bytes()).hexdigest(), "offsets": "unicode scalar values"}
-        lines = [header, *({"id": i, **c} for i, c in enumerate(cases(tokenizer)))]
+        tables[name] = [header, *({"id": i, **c} for i, c in enumerate(cases(tokenizer)))]
+    differ = False
+    for name, lines in tables.items():
         text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=True) + "\n" for line in lines)
         path = args.out / f"{name}.jsonl"
         if args.check:

@@ -5,7 +5,7 @@
 
 Each class makes its cases from generated tokenizer files and knows the code that must come, without or with --lenient,
 and whether the reference library refuses (or panics) too: `refuses`, or `takes` where the refusal is our choice
-(docs/spec/tokenizer.md). For ill-formed UTF-8 the place and the length of the bad part come from CPython's decoder, which
+(docs/spec/tokenizer.md). vectors/tokenizer/found.jsonl comes first: what was found once. For ill-formed UTF-8 the place and the length of the bad part come from CPython's decoder, which
 cuts as Unicode's table 3-8 does. Prints how often each class was run, and each surprise as one JSON line. Exit status
 1 if there is any, 77 without the reference.
 """
@@ -26,6 +26,7 @@ from fuzz_components import ALPHABET, Maker, attempt
 
 import tokenizers
 
+FOUND = pathlib.Path(__file__).resolve().parents[2] / "vectors" / "tokenizer" / "found.jsonl"
 REFUSES, TAKES = "refuses", "takes"
 LONE = re.compile(r"error ([A-Z0-9-]+)")
 
@@ -537,6 +538,21 @@ class Run:
             if loaded is not None and attempt(lambda: loaded.encode(text))[0] is not None:
                 self.surprise(kind.name, reference=f"encodes {text!r}", want="refuses", **shown)
 
+    def found(self, case: dict) -> None:
+        """A line of vectors/tokenizer/found.jsonl."""
+        self.path.write_text(json.dumps(case["tokenizer"]), encoding="utf-8")
+        self.n_cases += 1
+        record = {"id": 0, "text": case.get("text", "a"), "add_special_tokens": case.get("add_special_tokens", True)}
+        answers, message = self.slm("tokenize", json.dumps(record) + "\n")
+        code = LONE.match(message)
+        if "code" in case:
+            right = code is not None and code[1] == case["code"]
+        else:
+            got = answers[0] if answers else {}
+            right = got.get("ids") == case["ids"] and sum(got["offsets"]["scalar"], []) == case["offsets"]
+        if not right:
+            self.surprise(f"found: {case['name']}", got=answers or message.strip(), want=case.get("code") or [case["ids"], case["offsets"]])
+
     def ill_formed(self, name: str, after: str, each: int, r: random.Random) -> None:
         """The text API on raw bytes, beside CPython's decoder."""
         inputs = []
@@ -641,6 +657,8 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         run = Run(args, pathlib.Path(folder))
+        for line in FOUND.read_text(encoding="ascii").splitlines()[1:]:
+            run.found(json.loads(line))
         for kind in CLASSES:
             if args.only and not kind.name.startswith(args.only):
                 continue

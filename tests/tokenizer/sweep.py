@@ -57,7 +57,8 @@ PRE_TOKENIZERS = [
     *map(split, ["\\p{L}+|\\p{N}|[^\\s\\p{L}\\p{N}]+", "\\p{Lu}", "\\p{Ll}", "\\p{Lt}", "\\p{Lm}", "\\p{Lo}", "\\p{M}", "\\p{Nd}", "\\p{P}",
                  "\\p{S}", "\\p{C}", "\\p{Z}", "\\w", "[\\w]", "\\d", "\\s", "\\h", "[[:punct:]]", "[[:alpha:]]", "[[:print:]]", "[[:graph:]]",
                  "[[:cntrl:]]", "\\p{Han}", "\\p{Hiragana}|\\p{Katakana}|\\p{Hangul}|\\p{Latin}|\\p{Cyrillic}|\\p{Arabic}",
-                 "(?i:[a-z\u00e0-\u00fe])", "(?i:ss|st|ff|k|\u03c3|\u0436|\u10d0|\u13a0)", "\\b", "\\R", "."]),
+                 "(?i:[a-z\u00e0-\u00fe])", "(?i:ss|st|ff|k|\u03c3|\u0436|\u10d0|\u13a0)", "\\b", "\\R", ".",
+                 "(?i:\\p{Lu})", "(?i:\\p{Ll})", "(?i:\\p{Lt})", "(?i:[\\p{Lu}])", "(?i:[\\p{Lt}])"]),
 ]
 
 
