@@ -9,7 +9,7 @@ text (or bytes, base64, for ill-formed input), options, ids, offsets (Unicode sc
 begin, end, begin, end, ...), words (-1: none), special mask, and the decoded text of both modes. Large inputs are
 given as a rule, and their ids as a count and a SHA-256 of little-endian 32-bit integers.
 
-found.jsonl has what fuzzing found: each line its own tokenizer.json, which the reference refuses (`code` is the code
+found/patterns.jsonl has what fuzzing found: each line its own tokenizer.json, which the reference refuses (`code` is the code
 that docs/spec/tokenizer.md gives such a file), or a text with its ids and offsets. tests/tokenizer/fuzz_errors.py runs it.
 """
 import argparse
@@ -258,7 +258,7 @@ def main() -> int:
                 json.dumps(data, separators=(",", ":"), ensure_ascii=True) + "\n", encoding="ascii")
     sources = {name: args.out / f"{name}.tokenizer.json" for name in makers}
     sources["slm_demo"] = ROOT / "models" / "slm-demo" / "tokenizer.json"
-    tables = {"found": [{"reference": f"tokenizers {REFERENCE}", "offsets": "unicode scalar values"},
+    tables = {"found/patterns": [{"reference": f"tokenizers {REFERENCE}", "offsets": "unicode scalar values"},
                         *({"id": i, **found_case(*each)} for i, each in enumerate(found_files()))]}
     for name, source in sources.items():
         if not source.exists():

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "chat/analysis.h"
 #include "chat/template.h"
 #include "convert/convert_test_source.h"
 #include "model/artifact_check.h"

@@ -536,7 +536,6 @@ Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writ
                       {{"BertNormalizer", {"clean_text", "handle_chinese_chars", "lowercase"}},
                        {"Strip", {"strip_left", "strip_right"}},
                        {"Sequence", {"normalizers"}},
-                       {"Precompiled", {"precompiled_charsmap"}},
                        {"Replace", {"pattern", "content"}},
                        {"Prepend", {"prepend"}}}));
   if (name == "Bert") name = "BertNormalizer";

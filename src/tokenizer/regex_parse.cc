@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint32_t kMaxDepth = 64;
 constexpr uint32_t kMaxRepeat = 100000;
+constexpr uint8_t kPlainGroup = 1;  // mode of the sequence that (?:...) is
 
 std::unexpected<Error> Wrong(size_t offset, std::string message) {
   return Fail(MakeError(ErrorCode::kTokRegex, std::move(message)).At(offset));
@@ -314,7 +315,9 @@ class RegexParser {
       if (isolated) {  // (?i) alone: everything up to the end of the group, alternatives included
         flush();
         SLM_ASSIGN(RegexNodePtr rest, ParseAlternatives(changed, depth + 1));
-        sequence.push_back(std::move(rest));
+        auto group = NewNode(RegexNode::Kind::kConcat, begin);
+        group->children.push_back(std::move(rest));
+        sequence.push_back(std::move(group));
         break;
       }
       const size_t atom_begin = at_;
@@ -388,7 +391,9 @@ class RegexParser {
 
   [[nodiscard]] bool QuantifierFollows(const Options& options) {
     const size_t saved = at_;
-    while (options.extended && !AtEnd() && SkipExtended()) continue;
+    // A comment without an end is found when it is read.
+    while (!AtEnd() && (IsComment() ? SkipComment().has_value() : options.extended && SkipExtended()))
+      continue;
     bool follows = false;
     if (!AtEnd()) {
       const char c = pattern_[at_];
@@ -432,9 +437,27 @@ class RegexParser {
     return true;
   }
 
+  // What Oniguruma does not repeat: a position test, or a plain group of which one alternative is nothing but
+  // one.
+  static bool IsPosition(const RegexNode& node) {
+    using Kind = RegexNode::Kind;
+    if (node.kind == Kind::kAssert || node.kind == Kind::kLook) return true;
+    if (node.kind != Kind::kConcat || node.mode != kPlainGroup) return false;
+    const RegexNode& body = *node.children[0];
+    if (body.kind != Kind::kAlternatives) return IsPosition(body);
+    return std::any_of(body.children.begin(), body.children.end(),
+                       [](const auto& alternative) { return IsPosition(*alternative); });
+  }
+
   Result<RegexNodePtr> ParseQuantifiers(RegexNodePtr atom, const Options& options) {
     while (true) {
-      while (options.extended && !AtEnd() && SkipExtended()) continue;
+      while (!AtEnd()) {
+        if (IsComment()) {
+          SLM_TRY(SkipComment());
+        } else if (!options.extended || !SkipExtended()) {
+          break;
+        }
+      }
       if (AtEnd()) return atom;
       const size_t begin = at_;
       uint32_t min = 0, max = kUnbounded;
@@ -450,9 +473,7 @@ class RegexParser {
       } else {
         return atom;
       }
-      if (atom->kind == RegexNode::Kind::kAssert || atom->kind == RegexNode::Kind::kLook) {
-        return Wrong(begin, "a repetition of a position test");
-      }
+      if (IsPosition(*atom)) return Wrong(begin, "a repetition of a position test");
       auto node = NewNode(RegexNode::Kind::kRepeat, begin);
       node->mode = kGreedy;
       if (is_interval && max != kUnbounded && min > max) {  // the other way round it is possessive
@@ -528,6 +549,7 @@ class RegexParser {
       node->mode = mode;
     };
     uint32_t group = 0;
+    const bool is_plain = LooksAt("?:");
     if (!LooksAt("?")) {
       if (!has_names_) group = ++n_groups_;
     } else if (Take("?:")) {
@@ -547,6 +569,9 @@ class RegexParser {
       const size_t end = pattern_.find(close, at_);
       if (end == std::string_view::npos || end == at_) return Wrong(begin, "a group name without an end");
       const std::string name(pattern_.substr(at_, end - at_));
+      const char32_t initial = ReadScalar(name.data()).value;
+      if ((initial >= '0' && initial <= '9') || !EscapeWordSet().Contains(initial))
+        return Wrong(begin, "a group name that begins with no letter");
       at_ = end + 1;
       group = ++n_groups_;
       if (!names_.emplace(name, group).second) return Wrong(begin, "a group name that stands twice");
@@ -568,6 +593,7 @@ class RegexParser {
       only.push_back(std::move(body));
       auto wrapped = NewNode(RegexNode::Kind::kConcat, begin);
       wrapped->children = std::move(only);
+      if (is_plain) wrapped->mode = kPlainGroup;
       return wrapped;
     }
     auto capture = NewNode(RegexNode::Kind::kCapture, begin);
@@ -825,10 +851,8 @@ class RegexParser {
     }
     if (auto set = EscapedSet(false)) return NewSet(*std::move(set), begin);
     SLM_ASSIGN(std::optional<RangeSet> property, PropertySet(begin));
-    if (property) {
-      if (options.ignore_case) property = CloseUnderCase(*property);
-      return NewSet(*std::move(property), begin);
-    }
+    // As it is, in any case too: only in a class is a property closed under case.
+    if (property) return NewSet(*std::move(property), begin);
     SLM_ASSIGN(*literal, EscapedScalar(begin));
     if (!*literal) *literal = NextScalar();
     return RegexNodePtr();

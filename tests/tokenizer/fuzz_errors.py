@@ -5,7 +5,7 @@
 
 Each class makes its cases from generated tokenizer files and knows the code that must come, without or with --lenient,
 and whether the reference library refuses (or panics) too: `refuses`, or `takes` where the refusal is our choice
-(docs/spec/tokenizer.md). vectors/tokenizer/found.jsonl comes first: what was found once. For ill-formed UTF-8 the place and the length of the bad part come from CPython's decoder, which
+(docs/spec/tokenizer.md). vectors/tokenizer/found/patterns.jsonl comes first: what was found once. For ill-formed UTF-8 the place and the length of the bad part come from CPython's decoder, which
 cuts as Unicode's table 3-8 does. Prints how often each class was run, and each surprise as one JSON line. Exit status
 1 if there is any, 77 without the reference.
 """
@@ -26,7 +26,7 @@ from fuzz_components import ALPHABET, Maker, attempt
 
 import tokenizers
 
-FOUND = pathlib.Path(__file__).resolve().parents[2] / "vectors" / "tokenizer" / "found.jsonl"
+FOUND = pathlib.Path(__file__).resolve().parents[2] / "vectors" / "tokenizer" / "found" / "patterns.jsonl"
 REFUSES, TAKES = "refuses", "takes"
 LONE = re.compile(r"error ([A-Z0-9-]+)")
 
@@ -539,7 +539,7 @@ class Run:
                 self.surprise(kind.name, reference=f"encodes {text!r}", want="refuses", **shown)
 
     def found(self, case: dict) -> None:
-        """A line of vectors/tokenizer/found.jsonl."""
+        """A line of vectors/tokenizer/found/patterns.jsonl."""
         self.path.write_text(json.dumps(case["tokenizer"]), encoding="utf-8")
         self.n_cases += 1
         record = {"id": 0, "text": case.get("text", "a"), "add_special_tokens": case.get("add_special_tokens", True)}
