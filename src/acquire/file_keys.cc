@@ -45,7 +45,7 @@ class FileChecker {
 
   Status Unlisted(json::Value member) {
     const std::string key = ShortenedText(member.key());
-    const auto refuse = [&](ErrorCode code, std::string message) {
+    const auto refuse = [&](ErrorCode code, std::string message) -> Status {
       return Fail(
           MakeError(code, key + ": " + std::move(message)).At(member.key_byte_offset()).In(file_).Field(key));
     };

@@ -46,6 +46,15 @@ struct ErrorInfo {
 // The whole table in order of number; `count` receives its length.
 [[nodiscard]] const ErrorInfo* ErrorTable(size_t* count);
 
+// Told to clang, which then refuses a PassOn that outlives its error.
+#ifdef __clang__
+#define SLM_POINTS_AT [[gsl::Pointer]]
+#define SLM_OUTLIVED [[clang::lifetimebound]]
+#else
+#define SLM_POINTS_AT
+#define SLM_OUTLIVED
+#endif
+
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;                  // what is wrong and what to do, one line
@@ -69,9 +78,9 @@ struct Error {
   // "error CODE at FILE:BYTE_OFFSET: message (FIELD)"; absent parts and a field that the message names: out.
   [[nodiscard]] std::string ToString() const;
 
-  Error&& At(uint64_t offset) &&;
-  Error&& In(std::string_view name) &&;
-  Error&& Field(std::string_view name) &&;
+  Error&& At(uint64_t offset) && SLM_OUTLIVED;
+  Error&& In(std::string_view name) && SLM_OUTLIVED;
+  Error&& Field(std::string_view name) && SLM_OUTLIVED;
 };
 
 template <typename T>
@@ -82,15 +91,6 @@ using Status = std::expected<void, Error>;
 [[nodiscard]] Error MakeError(ErrorCode code, std::string&& message);
 [[nodiscard]] Error MakeError(ErrorCode code, const std::string& message);
 [[nodiscard]] Error MakeError(ErrorCode code, const char* message);
-// Told to clang, which then refuses a PassOn that outlives its error.
-#ifdef __clang__
-#define SLM_POINTS_AT [[gsl::Pointer]]
-#define SLM_OUTLIVED [[clang::lifetimebound]]
-#else
-#define SLM_POINTS_AT
-#define SLM_OUTLIVED
-#endif
-
 // An error on its way out of a function: becomes a failed Result of any type, by one move and no temporary.
 // It points at the error and lives in a return statement only. Moves by way of std::unexpected were a third
 // of the code that parses.
