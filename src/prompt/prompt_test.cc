@@ -20,6 +20,16 @@ namespace {
 
 using tokenizer::Tokenizer;
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SLM_SANITIZED true
+#endif
+#endif
+#ifndef SLM_SANITIZED
+#define SLM_SANITIZED false
+#endif
+constexpr bool kSanitized = SLM_SANITIZED;
+
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;
@@ -175,8 +185,9 @@ TEST(InjectionCheck, NoTemplateLetsContentForgeATokenWhenContentIsData) {
   std::sort(files.begin(), files.end());
   const SpecialTokens special = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   uint64_t n_checks = 0, n_reference = 0, n_templates = 0, n_branching = 0, n_seams = 0, n_changed = 0;
-  // A part of them in each run of the unit tests: the whole list takes minutes.
-  const size_t step = std::getenv("SLM_ALL_TEMPLATES") != nullptr ? 1 : 48;
+  // A part of them in each run of the unit tests: the whole list takes minutes, and with sanitizers four
+  // times as many.
+  const size_t step = std::getenv("SLM_ALL_TEMPLATES") != nullptr ? 1 : kSanitized ? 192 : 48;
   for (size_t i = 0; i < files.size(); i += step) {
     const auto compiled = chat::Template::Compile(ReadFile(files[i]));
     ASSERT_TRUE(compiled.has_value()) << files[i];
