@@ -37,7 +37,7 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
 
 // Notes the ids of the objects that `source` has and was asked for.
 evidence::ObjectSource Watched(const evidence::ObjectSource& source, std::set<Hash256>* served) {
-  const auto watch = [served](auto get) {
+  const auto watch = [served](const auto& get) {
     return [get, served](const Hash256& id) -> Result<Bytes> {
       auto bytes = get(id);
       if (bytes.has_value()) served->insert(id);

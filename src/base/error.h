@@ -101,7 +101,7 @@ class SLM_POINTS_AT PassOn {
   operator std::expected<T, E>() const {  // NOLINT(google-explicit-constructor): what return needs
     return std::expected<T, E>(std::unexpect, std::move(*error_));
   }
-
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
   operator std::unexpected<Error>() const { return std::unexpected<Error>(std::move(*error_)); }
 
  private:

@@ -29,7 +29,7 @@ Status CheckSame(const Node& receipt, const Node& run, std::span<const std::stri
 // What promoting wrote into memory, then what was there before.
 ObjectSource Over(const evidence::MemoryObjects& objects, const ObjectSource& below) {
   const ObjectSource mine = objects.Source();
-  const auto first = [](auto read, auto read_below) {
+  const auto first = [](const auto& read, const auto& read_below) {
     return [read, read_below](const Hash256& id) {
       auto bytes = read(id);
       return bytes.has_value() ? bytes : read_below(id);
