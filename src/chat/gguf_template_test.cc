@@ -9,7 +9,7 @@ namespace {
 
 std::string Number(uint64_t value, int n_bytes) {
   std::string bytes;
-  for (int i = 0; i < n_bytes; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xffU);
+  for (int i = 0; i < n_bytes; ++i) bytes += i < 8 ? static_cast<char>(value >> (8 * i) & 0xffU) : '\0';
   return bytes;
 }
 std::string Text(const std::string& text) {
