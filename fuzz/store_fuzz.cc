@@ -12,6 +12,8 @@ SLM_FUZZ_TARGET(data, size) {
   }
   slm::store::ModelVfs vfs;
   const slm::store::Layout layout{"/s"};
+  slm::fuzz::Require(vfs.MakeDirectory("/s").has_value() && vfs.MakeDirectory("/s/log").has_value(),
+                     "an empty store");
   vfs.AddFile(layout.Log(), bytes);
   slm::store::LogState state;
   if (!slm::store::ReadLogFrom(vfs, layout, &state)) return 0;
