@@ -50,7 +50,7 @@ class ModelVfs : public Vfs {
 
   // --- tampering ---
   [[nodiscard]] Bytes& Contents(const std::string& path);  // REQUIRES: a file
-  void AddFile(const std::string& path, Bytes contents);  // REQUIRES: its directory is there
+  void AddFile(const std::string& path, Bytes contents);   // REQUIRES: its directory is there
   void SetWritable(const std::string& path) { At(path)->is_writable = true; }
   void MarkInUse(const std::string& path) { At(path)->is_in_use = true; }
   void HoldLock() { is_locked_ = true; }
