@@ -31,6 +31,11 @@ std::optional<json::Value> Member(std::optional<json::Value> object, std::string
   return object && object->is_object() ? object->Find(key) : std::nullopt;
 }
 
+std::optional<std::string_view> TextMember(std::optional<json::Value> object, std::string_view key) {
+  const auto member = Member(object, key);
+  return member && member->is_string() ? std::optional(member->string()) : std::nullopt;
+}
+
 // The first other child of the same list for which `is_same` holds.
 template <typename IsSame>
 std::optional<json::Value> Twin(json::Value list, json::Value one, const IsSame& is_same) {
@@ -91,9 +96,9 @@ class Finder {
 
   void AddedId(Conflict* conflict) const {
     const auto token = ChildAt(Member(root_, "added_tokens"), offset_, "id");
-    const auto content = Member(token, "content");
-    const auto known = content && content->is_string() ? Member(Vocab(), content->string()) : std::nullopt;
-    if (content && content->is_string()) conflict->field = ShortenedText(content->string());
+    const auto content = TextMember(token, "content");
+    const auto known = content ? Member(Vocab(), *content) : std::nullopt;
+    if (content) conflict->field = ShortenedText(*content);
     Push(conflict, Member(token, "id"), false);
     Push(conflict, known ? known : Vocab(), true, known ? "" : "nothing: the library gives the next free id");
   }
@@ -101,14 +106,11 @@ class Finder {
   void AddedTwice(Conflict* conflict) const {
     const auto list = Member(root_, "added_tokens");
     const auto token = ChildAt(list, offset_, "");
-    const auto content = Member(token, "content");
+    const auto content = TextMember(token, "content");
     std::optional<json::Value> twin;
-    if (content && content->is_string()) {
-      conflict->field = ShortenedText(content->string());
-      twin = Twin(*list, *token, [&](json::Value other) {
-        const auto text = Member(other, "content");
-        return text && text->is_string() && text->string() == content->string();
-      });
+    if (content) {
+      conflict->field = ShortenedText(*content);
+      twin = Twin(*list, *token, [&](json::Value other) { return TextMember(other, "content") == content; });
     }
     Push(conflict, token, false);
     Push(conflict, twin ? twin : list, true, twin ? "" : "another token of the same normalized form");
