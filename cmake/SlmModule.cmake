@@ -18,12 +18,14 @@ function(slm_precompile target kind)
 endfunction()
 
 # slm_module(NAME SOURCES a.cc ... [DEPS base codec ...] [LIBS OpenSSL::Crypto ...]
-#            [TESTS a_test.cc ...] [TEST_DEPS ...] [SCALAR] [HOT] [COLD])
+#            [TESTS a_test.cc ...] [TEST_DEPS ...] [ALONE a.cc ...] [SCALAR] [HOT] [COLD])
 # One static library slm_NAME; one test program slm_NAME_test, its cases labelled NAME.
 # SCALAR switches the auto-vectorizer off. HOT: the module for browsers is built for speed where the rest is
-# built for size. COLD: the sanitized build does not optimize it.
+# built for size. COLD: the sanitized build does not optimize it. ALONE: not compiled together with other files
+# where a preset does that (CMAKE_UNITY_BUILD), since names of its own collide with theirs.
 function(slm_module name)
-  cmake_parse_arguments(M "SCALAR;HOT;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "SCALAR;HOT;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS;ALONE" ${ARGN})
+  set_source_files_properties(${M_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(slm_${name} STATIC ${M_SOURCES})
   target_link_libraries(slm_${name} PUBLIC slm_flags)
   target_compile_options(slm_${name} PRIVATE -fno-exceptions)

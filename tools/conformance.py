@@ -18,8 +18,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "conformance.md"
-FOLDERS = ["src", "apps", "oracle", "independent", "tests", "tools"]
-SUFFIXES = {".cc", ".h", ".def", ".py"}
+FOLDERS = ["src", "apps", "oracle", "independent", "tests", "tools", "web/src", "web/app", "web/test"]
+SUFFIXES = {".cc", ".h", ".def", ".py", ".ts"}
 PREFIXES = "LVL ID ACQ TOK TPL CFG MAP ORA OPS QNT TOL SMP GLD BKD BIS RUN STA INV TOOL".split()
 CITED = re.compile(r"(?<![A-Za-z0-9-])(" + "|".join(PREFIXES) + r")-(\d\d)(?![0-9A-Za-z-])")
 RANGE = re.compile(r"(?<![A-Za-z0-9-])(" + "|".join(PREFIXES) + r")-(\d\d) to \1-(\d\d)(?!\d)")
@@ -46,7 +46,7 @@ LATER = {
 
 
 def is_test(path: pathlib.Path) -> bool:
-    return path.parts[0] == "tests" or "tests" in path.parts[:-1] or path.stem.endswith("_test")
+    return path.parts[0] == "tests" or path.parts[:2] == ("web", "test") or "tests" in path.parts[:-1] or path.stem.endswith("_test")
 
 
 def numbers(text: str, test: bool) -> set[str]:

@@ -119,6 +119,11 @@ std::string HumanText(const acquire::Acquisition& acquisition) {
 
 void RunAcquire(const AcquireArgs& args, AppContext& context) {
   if (const Status status = CheckSource(args.directory); !status) return context.Report(status.error());
+  if (!IsDirectory(args.directory)) {
+    return context.Report(
+        MakeError(ErrorCode::kNotFound, "no such directory; a source is taken from a directory")
+            .In(args.directory));
+  }
   auto store = Store::Open(context.store);
   if (!store) return context.Report(store.error());
   acquire::DirectoryRequest request;

@@ -70,7 +70,9 @@ Status ConvertAll(const ConvertArgs& args, AppContext& context, acquire::Acquisi
   inputs.push_back(args.source);
   SLM_TRY(CheckSource(args.source));
   SLM_TRY(CheckOutput(args.out, inputs));
-  SLM_ASSIGN(const std::unique_ptr<Store> store, Store::Open(context.store, StoreOptions{}));
+  // An acquisition is in a store that exists; only a directory may begin one.
+  SLM_ASSIGN(const std::unique_ptr<Store> store,
+             Store::Open(context.store, {.create = IsDirectory(args.source)}));
   SLM_ASSIGN(Statements statements, SortStatements(paths));
   if (!statements.tokenizer.empty()) {
     return Fail(MakeError(ErrorCode::kDecisionBad, "a statement of kind tokenizer decides nothing in convert")

@@ -54,7 +54,8 @@ Status Run(AppContext& context, const PromoteArgs& args) {
     for (const std::string_view name : {kArtifactName, kObservationName})
       SLM_TRY(CheckOutput(args.out + std::string(name), inputs));
   }
-  SLM_ASSIGN(const auto store, Store::Open(context.store));
+  // An acquisition is in a store that exists; only a directory may begin one.
+  SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = IsDirectory(args.source)}));
   ChainRequest request;
   request.source = args.source;
   request.name = args.name;

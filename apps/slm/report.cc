@@ -27,9 +27,7 @@ void WriteBackends(const report::ReportData& data, json::Writer& out) {
     }
     out.Key("claims").BeginObject();
     for (const std::string& claim : report::ClaimsOf(data)) {
-      const evidence::ClaimState state = report::StateOf(column.verification, claim);
-      out.Key(claim).String(state == evidence::ClaimState::kNotClaimed ? "not-claimed"
-                                                                       : evidence::ClaimStateName(state));
+      out.Key(claim).String(evidence::ClaimStateName(report::StateOf(column.verification, claim)));
     }
     out.EndObject().EndObject();
   }

@@ -1,8 +1,13 @@
 // slm verify RECEIPT [--rerun] [--claim NAME ...]
 #include "evidence/verify.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
+#include <span>
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
@@ -33,6 +38,27 @@ void AddRerunClaims(const std::vector<RerunStep>& steps, evidence::Verification*
     if (!same) verification->problems.push_back({code, claim.node, step.step, claim.detail});
     verification->claims.push_back(std::move(claim));
   }
+}
+
+// What cannot even be run again is a failed claim, not an end of the command.
+void ClaimNoRerun(const Error& error, evidence::Verification* verification) {
+  const std::string receipt = ToHex(verification->receipt);
+  verification->claims.push_back(
+      {"rerun", evidence::ClaimState::kFails, error.message, receipt, error.CodeText()});
+  verification->problems.push_back({error.CodeText(), receipt, error.field, error.message});
+}
+
+Status RunAgain(const Store& store, evidence::Verification* verification) {
+  SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
+  const auto steps = Rerun(store, verification->receipt, temporary);
+  if (!steps.has_value()) {
+    ClaimNoRerun(steps.error(), verification);
+    return {};
+  }
+  AddRerunClaims(*steps, verification);
+  SLM_ASSIGN(const evidence::RuntimeBuild running, ThisBuild());
+  evidence::ClaimRerunBuild(running, verification);
+  return {};
 }
 
 // Notes the ids of the objects that `source` has and was asked for.
@@ -76,63 +102,95 @@ void ClaimBundle(const evidence::Bundle& bundle, const std::set<Hash256>& served
   verification->claims.push_back(std::move(claim));
 }
 
-// A bundle's objects; what it leaves out comes from the store, where there is one. The source is judged again
-// if the store has its acquisition; otherwise license and conflicts are not claimed.
+// A store for the time of this command, with what a bundle and the user's store hold together: acquisition
+// and conversion read files, not memory.
+class ScratchStore {
+ public:
+  ScratchStore() = default;
+  ~ScratchStore() {
+    store_.reset();
+    std::error_code ignored;
+    if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+  }
+  ScratchStore(const ScratchStore&) = delete;
+  ScratchStore& operator=(const ScratchStore&) = delete;
+
+  // Copies everything below `root`. Errors: those of the readers and of Store.
+  Result<const Store*> With(const evidence::ObjectSource& source, const Hash256& root) {
+    if (store_ == nullptr) {
+      SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
+      directory_ = temporary + "/slm-verify-XXXXXX";
+      if (mkdtemp(directory_.data()) == nullptr) {
+        const std::string fault = std::strerror(errno);
+        directory_.clear();
+        return Fail(
+            MakeError(ErrorCode::kIo, "cannot make a folder for temporary files: " + fault).In(temporary));
+      }
+      SLM_ASSIGN(store_, Store::Open(directory_ + "/store"));
+    }
+    SLM_TRY(evidence::CopyGraph(source, root, SinkOver(*store_)));
+    SLM_TRY(store_->AppendLog("bundle", std::span(&root, 1)));
+    return store_.get();
+  }
+
+ private:
+  std::string directory_;
+  std::unique_ptr<Store> store_;
+};
+
+// A bundle's objects; what it leaves out comes from the store, where there is one. License and conflicts are
+// not claimed where neither has the source's files.
 Result<evidence::Verification> VerifyBundle(const AppContext& context, const VerifyArgs& args) {
-  if (args.rerun)
-    return Fail(MakeError(ErrorCode::kUsage, "a receipt of the store can run again, a bundle cannot")
-                    .Field("--rerun"));
   SLM_ASSIGN(const auto file, MappedFile::Open(args.receipt));
   auto bundle = evidence::DecodeBundle(file->bytes());
   if (!bundle.has_value()) return Fail(std::move(bundle).error().In(args.receipt));
   std::set<Hash256> served;
   evidence::ObjectSource source = Watched(bundle->objects.Source(), &served);
   std::unique_ptr<Store> store;
-  evidence::SourceJudge judge;
   std::error_code ignored;
   if (std::filesystem::is_directory(context.store, ignored)) {
     SLM_ASSIGN(store, Store::Open(context.store, {.create = false, .read_only = true}));
     source = evidence::Overlay(std::move(source), SourceOver(*store));
-    judge = [&store](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
-      if (store->GetNode(acquisition)) return JudgeOver(*store)(acquisition);
-      return evidence::SourceFault{
-          "source", MakeError(ErrorCode::kUnsupported, "the store does not have the source's acquisition")};
-    };
   }
+  ScratchStore scratch;
+  const auto judge = [&](const Hash256& acquisition) -> std::optional<evidence::SourceFault> {
+    if (store != nullptr && store->GetNode(acquisition)) return JudgeOver(*store)(acquisition);
+    const auto copied = scratch.With(source, acquisition);
+    if (copied.has_value()) return JudgeOver(**copied)(acquisition);
+    return evidence::SourceFault{
+        "source",
+        MakeError(ErrorCode::kUnsupported,
+                  "neither the bundle nor the store has all of the source: " + copied.error().message)};
+  };
   SLM_ASSIGN(evidence::Verification verification, evidence::Verify(source, bundle->receipt, judge));
   ClaimBundle(*bundle, served, &verification);
+  if (args.rerun) {
+    auto copied = scratch.With(source, bundle->receipt);
+    if (copied.has_value()) {
+      SLM_TRY(RunAgain(**copied, &verification));
+    } else {
+      ClaimNoRerun(copied.error(), &verification);
+    }
+  }
+  return verification;
+}
+
+Result<evidence::Verification> VerifyStored(const AppContext& context, const VerifyArgs& args) {
+  SLM_ASSIGN(const auto store, Store::Open(context.store, {.create = false, .read_only = true}));
+  SLM_ASSIGN(const Hash256 receipt, ResolveNode(*store, args.receipt));
+  SLM_ASSIGN(evidence::Verification verification,
+             evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
+  if (args.rerun) SLM_TRY(RunAgain(*store, &verification));
   return verification;
 }
 
 Status Run(AppContext& context, const VerifyArgs& args) {
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(args.receipt, ignored);
-  std::unique_ptr<Store> store;
-  Hash256 receipt{};
-  if (!is_file) {
-    SLM_ASSIGN(store, Store::Open(context.store, {.create = false, .read_only = true}));
-    SLM_ASSIGN(receipt, ResolveNode(*store, args.receipt));
-  }
-  SLM_ASSIGN(evidence::Verification verification,
-             is_file ? VerifyBundle(context, args)
-                     : evidence::Verify(SourceOver(*store), receipt, JudgeOver(*store)));
+  SLM_ASSIGN(const evidence::Verification verification,
+             is_file ? VerifyBundle(context, args) : VerifyStored(context, args));
   for (const std::string& name : args.claims) {
     if (verification.Find(name) == nullptr) return Fail(ErrorCode::kUsage, "no claim is called " + name);
-  }
-  if (args.rerun) {
-    // What cannot even be run again is a failed claim, not an end of the command.
-    SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
-    auto steps = Rerun(*store, receipt, temporary);
-    if (steps.has_value()) {
-      AddRerunClaims(*steps, &verification);
-      SLM_ASSIGN(const evidence::RuntimeBuild running, ThisBuild());
-      evidence::ClaimRerunBuild(running, &verification);
-    } else {
-      const Error& error = steps.error();
-      verification.claims.push_back(
-          {"rerun", evidence::ClaimState::kFails, error.message, ToHex(receipt), error.CodeText()});
-      verification.problems.push_back({error.CodeText(), ToHex(receipt), error.field, error.message});
-    }
   }
   context.Print(context.json ? evidence::VerificationToJson(verification)
                              : evidence::VerificationToText(verification));
@@ -150,11 +208,11 @@ void RegisterVerify(Command& root, AppContext& context) {
                  "A claim that must hold (L0 to L12, truth, artifact, ...); default: all that are claimed");
   command.Flag("--rerun", &args->rerun,
                "Convert, tokenize, render and run again from the stored bytes, and compare");
-  command.Help(
-      {.examples = {"slm verify 3f9c21", "slm verify 3f9c21 --claim L8 --rerun", "slm verify receipt.bundle"},
-       .input = "a receipt of the store, and everything under it",
-       .memory = "the artifact and one set of containers",
-       .time = "one read of everything under the receipt; --rerun converts and observes again"});
+  command.Help({.examples = {"slm verify 3f9c21", "slm verify 3f9c21 --claim L8 --rerun",
+                             "slm verify receipt.bundle --rerun"},
+                .input = "a receipt of the store, and everything under it",
+                .memory = "the artifact and one set of containers",
+                .time = "one read of everything under the receipt; --rerun converts and observes again"});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

@@ -22,7 +22,6 @@ namespace slm::acquire {
 namespace {
 
 constexpr size_t kMaxLabelBytes = 256;
-constexpr uint64_t kMaxProfileBytes = uint64_t{4} << 20;
 
 Status CheckLabel(std::string_view label, std::string_view field) {
   const bool is_good =

@@ -110,6 +110,28 @@ TEST_F(AcquisitionTest, Acq10SameBytesSameId) {
   EXPECT_EQ(LoadAcquisition(**store, first->tree).error().CodeText(), "GRAPH-SCHEMA");
 }
 
+TEST_F(AcquisitionTest, Acq07OptionalFilesAreKeptByteForByte) {
+  TestSource source;
+  source.more = {{"added_tokens.json", "{ }\n"},
+                 {"merges.txt", "#version: 0.2\n"},
+                 {"preprocessor_config.json", "{}"},
+                 {"special_tokens_map.json", "{ \"eos_token\": \"</s>\" }"},
+                 {"tokenizer.model", std::string("\0\xff", 2)},
+                 {"vocab.json", "{}"}};
+  const auto acquisition = Acquire(source);
+  ASSERT_TRUE(acquisition.has_value()) << acquisition.error().ToString();
+  const auto store = Store::Open(folder_.Path("store"));
+  ASSERT_TRUE(store.has_value());
+  source.more.emplace_back("generation_config.json", source.generation_config);
+  for (const auto& [path, bytes] : source.more) {
+    const SourceFile* file = acquisition->Find(path);
+    ASSERT_NE(file, nullptr) << path;
+    const auto blob = (*store)->ReadBlob(file->blob, 1 << 20);
+    ASSERT_TRUE(blob.has_value()) << path;
+    EXPECT_EQ(AsText(*blob), bytes) << path;
+  }
+}
+
 TEST_F(AcquisitionTest, Acq14AnyChangeIsAnotherAcquisition) {
   const auto first = Acquire(TestSource());
   ASSERT_TRUE(first.has_value());

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "acquire/test_source.h"
+
 namespace slm::acquire {
 namespace {
 
@@ -22,12 +24,6 @@ void ExpectBad(const std::string& text, std::string_view token, std::string_view
   EXPECT_EQ(decision.error().byte_offset, text.find(token)) << text;
   EXPECT_EQ(decision.error().field, field);
   EXPECT_EQ(decision.error().file, "d.json");
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 TEST(DecisionTest, Acq08ReadsAStatement) {

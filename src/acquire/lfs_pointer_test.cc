@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "acquire/test_source.h"
+
 namespace slm::acquire {
 namespace {
 
@@ -17,12 +19,6 @@ void ExpectNoncanonical(const std::string& text, size_t byte_offset) {
   ASSERT_FALSE(pointer.has_value()) << text;
   EXPECT_EQ(pointer.error().CodeText(), "LFS-NONCANONICAL");
   EXPECT_EQ(pointer.error().byte_offset, byte_offset) << text;
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 TEST(LfsPointerTest, Acq05ReadsAndReEncodes) {

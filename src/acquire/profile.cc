@@ -12,7 +12,6 @@
 namespace slm::acquire {
 namespace {
 
-constexpr uint64_t kMaxProfileBytes = uint64_t{4} << 20;
 constexpr std::string_view kSchema = "slm.acquire-profile.v1";
 
 Error Bad(ErrorCode code, json::Value at, std::string_view field, std::string message) {

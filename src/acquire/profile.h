@@ -17,6 +17,8 @@
 
 namespace slm::acquire {
 
+inline constexpr uint64_t kMaxProfileBytes = uint64_t{4} << 20;  // of a profile's text
+
 struct TreeLimits {
   uint64_t max_files = 0;
   uint64_t max_file_bytes = 0;

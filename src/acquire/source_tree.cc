@@ -27,7 +27,7 @@ std::string_view KindName(mode_t mode) {
   return "a device";
 }
 
-std::unexpected<Error> Refuse(ErrorCode code, std::string_view path, std::string message) {
+std::unexpected<Error> RefuseEntry(ErrorCode code, std::string_view path, std::string message) {
   const std::string display(path);
   return Fail(MakeError(code, std::move(message)).In(display).Field(display));
 }
@@ -48,7 +48,7 @@ class Walker {
       const std::string path = prefix.empty() ? name : prefix + "/" + name;
       SLM_TRY(CheckPath(path, profile_.limits));
       if (++n_seen_ > 16 * profile_.limits.max_files) {
-        return Refuse(ErrorCode::kAcqLimit, path, "too many names in the tree");
+        return RefuseEntry(ErrorCode::kAcqLimit, path, "too many names in the tree");
       }
       struct stat info = {};
       if (fstatat(folder.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -62,10 +62,11 @@ class Walker {
       } else if (S_ISREG(info.st_mode)) {
         SLM_TRY(AddFile(path, info));
       } else {
-        return Refuse(ErrorCode::kAcqKind, path,
-                      "this is " + std::string(KindName(info.st_mode)) + ", not a file; " +
-                          (S_ISLNK(info.st_mode) ? "copy the source with links resolved (cp -rL)"
-                                                 : "a source holds files and folders only: leave it out"));
+        return RefuseEntry(
+            ErrorCode::kAcqKind, path,
+            "this is " + std::string(KindName(info.st_mode)) + ", not a file; " +
+                (S_ISLNK(info.st_mode) ? "copy the source with links resolved (cp -rL)"
+                                       : "a source holds files and folders only: leave it out"));
       }
     }
     return {};
@@ -115,7 +116,8 @@ class Walker {
     for (const std::string& one : names) {
       const std::string inner_path = path + "/" + one;
       if (depth == kMaxDepth || ++n_ignored_ > kMaxNames) {
-        return Refuse(ErrorCode::kAcqLimit, inner_path, "too many names, or too deep, in an ignored folder");
+        return RefuseEntry(ErrorCode::kAcqLimit, inner_path,
+                           "too many names, or too deep, in an ignored folder");
       }
       struct stat info = {};
       if (fstatat(inner.get(), one.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -137,16 +139,17 @@ class Walker {
     entry.identity = FromStat(info);
     const TreeLimits& limits = profile_.limits;
     if (tree_->entries.size() == limits.max_files) {
-      return Refuse(ErrorCode::kAcqLimit, path, "more than " + std::to_string(limits.max_files) + " files");
+      return RefuseEntry(ErrorCode::kAcqLimit, path,
+                         "more than " + std::to_string(limits.max_files) + " files");
     }
     if (entry.identity.size > limits.max_file_bytes) {
-      return Refuse(ErrorCode::kAcqLimit, path,
-                    "the file is larger than " + std::to_string(limits.max_file_bytes) + " bytes");
+      return RefuseEntry(ErrorCode::kAcqLimit, path,
+                         "the file is larger than " + std::to_string(limits.max_file_bytes) + " bytes");
     }
     const auto total = CheckedAdd(tree_->total_bytes, entry.identity.size);
     if (!total || *total > limits.max_total_bytes) {
-      return Refuse(ErrorCode::kAcqLimit, path,
-                    "the tree is larger than " + std::to_string(limits.max_total_bytes) + " bytes");
+      return RefuseEntry(ErrorCode::kAcqLimit, path,
+                         "the tree is larger than " + std::to_string(limits.max_total_bytes) + " bytes");
     }
     tree_->total_bytes = *total;
     tree_->entries.push_back(std::move(entry));
@@ -199,10 +202,10 @@ Result<FileDescriptor> OpenEntry(const FileDescriptor& root, const TreeEntry& en
     FileDescriptor next(openat(at, part.c_str(), flags));
     if (!next.valid()) {
       if (errno == ELOOP)
-        return Refuse(ErrorCode::kAcqKind, entry.path, "a symbolic link took the place of this file");
+        return RefuseEntry(ErrorCode::kAcqKind, entry.path, "a symbolic link took the place of this file");
       if (errno == ENOENT || errno == ENOTDIR) {
-        return Refuse(ErrorCode::kAcqChanged, entry.path,
-                      "the file went away during the transaction; run it again");
+        return RefuseEntry(ErrorCode::kAcqChanged, entry.path,
+                           "the file went away during the transaction; run it again");
       }
       return Fail(SystemError(errno, "open the file", entry.path));
     }
@@ -216,7 +219,7 @@ Result<FileDescriptor> OpenEntry(const FileDescriptor& root, const TreeEntry& en
 Result<FileIdentity> IdentityOf(const FileDescriptor& file, std::string_view path) {
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return Fail(SystemError(errno, "look at the file", path));
-  if (!S_ISREG(info.st_mode)) return Refuse(ErrorCode::kAcqKind, path, "this is not a file any more");
+  if (!S_ISREG(info.st_mode)) return RefuseEntry(ErrorCode::kAcqKind, path, "this is not a file any more");
   return FromStat(info);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -28,9 +29,14 @@ uint64_t MappedBytes() {
   return n_pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// Never more than the process has been given.
 void Limit(int resource, uint64_t value) {
-  const rlimit limit{static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
-  if (::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0) ::_exit(71);
+  const auto which = static_cast<__rlimit_resource_t>(resource);
+  rlimit limit{};
+  if (::getrlimit(which, &limit) != 0) ::_exit(71);
+  limit.rlim_max = std::min<rlim_t>(limit.rlim_max, value);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, value);
+  if (::setrlimit(which, &limit) != 0) ::_exit(71);
 }
 
 bool WriteAll(int fd, const uint8_t* bytes, size_t n) {
@@ -72,6 +78,13 @@ Error Died(int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
     how = "ended with status " + std::to_string(WEXITSTATUS(status));
   return MakeError(ErrorCode::kTplBound, "the process that converts the template " + how);
+}
+
+// Whether this process may map less than a conversion is allowed: its death says nothing about the template
+// then.
+bool IsCramped(uint64_t bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < bytes;
 }
 
 Result<Template> ReadAnswer(const Bytes& answer, const Error& died) {
@@ -130,7 +143,12 @@ Result<Template> CompileIsolated(std::string_view source, const IsolationLimits&
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (too_long) return Fail(ErrorCode::kTplBound, "the template's IR is too large");
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return Fail(Died(status));
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    if (!IsCramped(mapped + limits.address_space_bytes)) return Fail(Died(status));
+    return Fail(ErrorCode::kMemory,
+                Died(status).message + "; a limit on address space (ulimit -v) leaves it less than the " +
+                    std::to_string(limits.address_space_bytes) + " bytes that it may take");
+  }
   return ReadAnswer(answer, Died(status));
 }
 

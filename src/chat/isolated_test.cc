@@ -2,6 +2,8 @@
 #include "chat/isolated.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -39,6 +41,20 @@ TEST(CompileIsolated, TheParentSurvivesTheChildsDeath) {
   limits.ir_bytes = 100;
   EXPECT_EQ(CompileIsolated(source, limits).error().code, ErrorCode::kTplBound);
   EXPECT_TRUE(CompileIsolated("still here").has_value());
+}
+
+// A limit that the user's shell sets is the environment's, not a fault of the template.
+TEST(CompileIsolatedDeathTest, ALimitOfTheCallerIsNoFaultOfTheTemplate) {
+  std::string source;
+  for (int i = 0; i < 1000; ++i) source += "{{ x }}";
+  const auto run_cramped = [&source] {
+    rlimit limit{};
+    limit.rlim_cur = limit.rlim_max = 1 << 20;  // less than is mapped already
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+    const auto compiled = CompileIsolated(source);
+    _exit(!compiled && compiled.error().code == ErrorCode::kMemory ? 0 : 2);
+  };
+  EXPECT_EXIT(run_cramped(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

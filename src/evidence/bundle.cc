@@ -44,39 +44,36 @@ cbor::Array ArrayOf(const std::map<Hash256, Bytes>& objects) {
   return array;
 }
 
-// Copies what is below a node, unless it is in `without`.
-class Collector {
+// Copies what is below a node, each object once.
+class Copier {
  public:
-  Collector(const ObjectSource& source, const MemoryObjects* without) : source_(source), without_(without) {}
+  explicit Copier(const ObjectSource& source) : source_(source) {}
 
-  Status Collect(const Hash256& root, MemoryObjects* out) {
+  // Without `sink`, what is below `root` is only remembered, and so left out of later copies.
+  Status Copy(const Hash256& root, const ObjectSink* sink) {
     std::vector<Hash256> open = {root};
     while (!open.empty()) {
       const Hash256 id = open.back();
       open.pop_back();
-      if (out->nodes.contains(id) || (without_ != nullptr && without_->nodes.contains(id))) continue;
-      if (out->nodes.size() >= kMaxGraphNodes)
+      if (nodes_.contains(id)) continue;
+      if (nodes_.size() >= kMaxGraphNodes)
         return Fail(ErrorCode::kLimit, "the graph is larger than 2^20 nodes");
       SLM_ASSIGN(const Node node, ReadNode(source_, id));
-      out->nodes.emplace(id, EncodeNode(node));
-      SLM_TRY(CollectBlobs(node, out));
+      nodes_.insert(id);
+      for (const Hash256& blob : BlobsOf(node)) {
+        if (!blobs_.insert(blob).second || sink == nullptr) continue;
+        SLM_ASSIGN(const Bytes bytes, ReadBlob(source_, blob));
+        SLM_TRY(sink->put_blob(bytes));
+      }
+      if (sink != nullptr) SLM_TRY(sink->put_node(node));
       for (const Edge& edge : node.edges) open.push_back(edge.child);
     }
     return {};
   }
 
  private:
-  Status CollectBlobs(const Node& node, MemoryObjects* out) {
-    for (const Hash256& blob : BlobsOf(node)) {
-      if (out->blobs.contains(blob) || (without_ != nullptr && without_->blobs.contains(blob))) continue;
-      SLM_ASSIGN(Bytes bytes, ReadBlob(source_, blob));
-      out->blobs.emplace(blob, std::move(bytes));
-    }
-    return {};
-  }
-
   const ObjectSource& source_;
-  const MemoryObjects* without_;
+  std::set<Hash256> nodes_, blobs_;
 };
 
 }  // namespace
@@ -106,14 +103,17 @@ Bytes EncodeBundle(const Bundle& bundle) {
 }
 
 Result<Bundle> CollectBundle(const ObjectSource& source, const Hash256& receipt, const Hash256* base) {
-  MemoryObjects without;
-  if (base != nullptr) {
-    SLM_TRY(Collector(source, nullptr).Collect(*base, &without));
-  }
+  Copier copier(source);
+  if (base != nullptr) SLM_TRY(copier.Copy(*base, nullptr));
   Bundle bundle;
   bundle.receipt = receipt;
-  SLM_TRY(Collector(source, &without).Collect(receipt, &bundle.objects));
+  const ObjectSink sink = bundle.objects.Sink();
+  SLM_TRY(copier.Copy(receipt, &sink));
   return bundle;
+}
+
+Status CopyGraph(const ObjectSource& source, const Hash256& root, const ObjectSink& sink) {
+  return Copier(source).Copy(root, &sink);
 }
 
 ObjectSource Overlay(ObjectSource first, ObjectSource second) {

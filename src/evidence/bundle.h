@@ -24,6 +24,9 @@ struct Bundle {
 [[nodiscard]] Result<Bundle> CollectBundle(const ObjectSource& source, const Hash256& receipt,
                                            const Hash256* base = nullptr);
 
+// Puts `root` and everything below it into `sink`. Errors: those of CollectBundle and of the sink.
+[[nodiscard]] Status CopyGraph(const ObjectSource& source, const Hash256& root, const ObjectSink& sink);
+
 // Reads from `first`, and what that lacks from `second`.
 [[nodiscard]] ObjectSource Overlay(ObjectSource first, ObjectSource second);
 

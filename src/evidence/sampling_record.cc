@@ -8,7 +8,7 @@
 namespace slm::evidence {
 namespace {
 
-std::unexpected<Error> Bad(const json::Value& member, std::string message) {
+std::unexpected<Error> BadSampling(const json::Value& member, std::string message) {
   return Fail(MakeError(ErrorCode::kCaseSchema, std::move(message))
                   .At(member.byte_offset())
                   .Field("sampling." + std::string(member.key())));
@@ -16,14 +16,15 @@ std::unexpected<Error> Bad(const json::Value& member, std::string message) {
 
 Result<double> Number(const json::Value& member) {
   const std::optional<double> value = member.is_number() ? member.AsDouble() : std::nullopt;
-  if (!value) return Bad(member, std::string(member.key()) + " is a number");
+  if (!value) return BadSampling(member, std::string(member.key()) + " is a number");
   return *value;
 }
 
 Result<uint64_t> Integer(const json::Value& member, uint64_t largest) {
   const std::optional<uint64_t> value = member.is_number() ? member.AsUint() : std::nullopt;
   if (!value || *value > largest)
-    return Bad(member, std::string(member.key()) + " is an integer from 0 to " + std::to_string(largest));
+    return BadSampling(member,
+                       std::string(member.key()) + " is an integer from 0 to " + std::to_string(largest));
   return *value;
 }
 
@@ -32,12 +33,12 @@ Result<float> Penalty(const json::Value& member) {
   SLM_ASSIGN(const double value, Number(member));
   const auto penalty = static_cast<float>(value);
   if (!std::isfinite(penalty) || penalty <= 0.0f)
-    return Bad(member, "repetition_penalty is a number above 0, within the range of float32");
+    return BadSampling(member, "repetition_penalty is a number above 0, within the range of float32");
   return penalty;
 }
 
 Result<std::vector<uint32_t>> Ids(const json::Value& member) {
-  if (!member.is_array()) return Bad(member, std::string(member.key()) + " is an array of token ids");
+  if (!member.is_array()) return BadSampling(member, std::string(member.key()) + " is an array of token ids");
   std::vector<uint32_t> ids;
   for (json::Value item : member.children()) {
     const std::optional<uint64_t> id = item.is_number() ? item.AsUint() : std::nullopt;
@@ -80,7 +81,7 @@ Status ReadMember(const json::Value& member, SamplingOptions* options) {
     SLM_ASSIGN(const uint64_t value, Integer(member, kWord));
     options->turn = static_cast<uint32_t>(value);
   } else {
-    return Bad(member, "sampling has no option " + std::string(key));
+    return BadSampling(member, "sampling has no option " + std::string(key));
   }
   return {};
 }

@@ -611,9 +611,13 @@ std::string_view ClaimStateName(ClaimState state) {
     case ClaimState::kUnstable:
       return "unstable";
     case ClaimState::kNotClaimed:
-      return "not claimed";
+      return "not-claimed";
   }
-  return "not claimed";
+  return "not-claimed";
+}
+
+std::string_view ClaimStateText(ClaimState state) {
+  return state == ClaimState::kNotClaimed ? "not claimed" : ClaimStateName(state);
 }
 
 const Claim* Verification::Find(std::string_view name) const {

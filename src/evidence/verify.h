@@ -21,7 +21,8 @@
 namespace slm::evidence {
 
 enum class ClaimState : uint8_t { kHolds, kFails, kUnstable, kNotClaimed };
-[[nodiscard]] std::string_view ClaimStateName(ClaimState state);  // "holds", "fails", ...
+[[nodiscard]] std::string_view ClaimStateName(ClaimState state);  // in JSON: "holds", "not-claimed", ...
+[[nodiscard]] std::string_view ClaimStateText(ClaimState state);  // for people: "not claimed"
 
 struct Claim {
   std::string name;  // "graph", "artifact", "L5", "truth", ...

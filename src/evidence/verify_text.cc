@@ -46,7 +46,7 @@ std::string VerificationToText(const Verification& verification) {
   size_t width = 10;
   for (const Claim& claim : verification.claims) width = std::max(width, claim.name.size());
   for (const Claim& claim : verification.claims) {
-    out += "  " + Padded(claim.name, width) + Padded(ClaimStateName(claim.state), 12) +
+    out += "  " + Padded(claim.name, width) + Padded(ClaimStateText(claim.state), 12) +
            Padded(claim.node.empty() ? "-" : claim.node.substr(0, 12), 13);
     if (!claim.code.empty()) out += claim.code + ": ";
     out += EscapeLine(claim.detail) + "\n";

@@ -49,9 +49,9 @@ Status CheckConfig(const EffectiveConfig& config) {
   return {};
 }
 
-class Builder {
+class PlanBuilder {
  public:
-  explicit Builder(const EffectiveConfig& config) : config_(config) {}
+  explicit PlanBuilder(const EffectiveConfig& config) : config_(config) {}
 
   Plan Build() {
     Describe();
@@ -244,7 +244,7 @@ std::string_view OperatorName(Operator op) {
 
 Result<Plan> BuildPlan(const EffectiveConfig& config) {
   SLM_TRY(CheckConfig(config));
-  return Builder(config).Build();
+  return PlanBuilder(config).Build();
 }
 
 std::vector<PlanTensor> PlanTensors(const Plan& plan) {

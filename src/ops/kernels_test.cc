@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -148,6 +149,39 @@ TEST_P(KernelsTest, HalfWeightsWidenExactly) {  // every f16 and bf16 value thro
       }
     }
   }
+}
+
+// Below 2^-126 the bits of a float count its units, so that sums of integers say what must come out.
+TEST_P(KernelsTest, SubnormalsAreKept) {  // OPS-04
+  constexpr size_t kK = 33;
+  constexpr uint32_t kSum = kK * (kK + 1) / 2;
+  std::vector<float> units(kK);  // 1, 2, ... units of 2^-149
+  for (size_t k = 0; k < kK; ++k) units[k] = std::bit_cast<float>(static_cast<uint32_t>(k + 1));
+  std::vector<float> weights(16 * kK);
+  std::vector<uint16_t> bf16(16 * kK);
+  for (size_t k = 0; k < kK; ++k) {
+    for (size_t r = 0; r < 16; ++r) {
+      weights[k * 16 + r] = units[k];
+      bf16[k * 16 + r] = static_cast<uint16_t>(k + 1);  // units of 2^-133
+    }
+  }
+  const std::vector<float> ones(kK, 1.0f);
+  float y[16];
+  table_->linear({weights.data(), WeightType::kF32, 16, kK, nullptr, ones.data(), y, 1});
+  for (const float value : y) EXPECT_EQ(BitsOf(value), kSum);
+  table_->linear({bf16.data(), WeightType::kBf16, 16, kK, nullptr, ones.data(), y, 1});
+  for (const float value : y) EXPECT_EQ(value, std::ldexp(static_cast<float>(kSum), -133));
+  float score = 0;
+  table_->scores({ones.data(), units.data(), 1, kK, 1.0f, &score});
+  EXPECT_EQ(BitsOf(score), kSum);
+  std::vector<float> out(kK);
+  table_->weighted_sum({ones.data(), units.data(), 1, kK, out.data()});
+  EXPECT_EQ(out, units);
+  std::vector<float> sum(kK), gated(kK);
+  Add(units, units, sum);
+  Gate(GateFunction::kRelu, ones, units, gated);
+  for (size_t k = 0; k < kK; ++k) EXPECT_EQ(BitsOf(sum[k]), 2 * (k + 1));
+  EXPECT_EQ(gated, units);
 }
 
 TEST_P(KernelsTest, ScoresEqualTheDefinition) {  // OPS-02 scores and scale

@@ -57,6 +57,19 @@ TEST(ParseRequest, ReadsWhatTheContractNames) {
   EXPECT_EQ(Parsed("{\"ids\":[1],\"logits\":\"some\"}").error().field, "logits");
 }
 
+// SMP-05: one answer for one seed. Nothing can ask for several and keep the best.
+TEST(ParseRequest, BestOfNIsNoOption) {
+  for (const char* name : {"n", "best_of", "num_return_sequences", "candidates"}) {
+    const std::string option = "\"" + std::string(name) + "\":2";
+    for (const std::string& text :
+         {"{\"ids\":[1]," + option + "}", "{\"ids\":[1],\"sampling\":{\"temperature\":1," + option + "}}"}) {
+      const auto request = Parsed(text);
+      ASSERT_FALSE(request.has_value()) << text;
+      EXPECT_TRUE(request.error().field.ends_with(name)) << request.error().ToString();
+    }
+  }
+}
+
 // The demo chain of the tests, and what a run of it gives in one go and step by step.
 class RunTest : public ::testing::Test {
  protected:

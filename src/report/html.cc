@@ -169,7 +169,7 @@ class Page {
         detail[0] = static_cast<char>(detail[0] - 'a' + 'A');
       if (level == compare::Level::kL0 && claim->state == evidence::ClaimState::kFails)
         detail = claim->detail;
-      std::string_view verdict = evidence::ClaimStateName(claim->state);
+      std::string_view verdict = evidence::ClaimStateText(claim->state);
       if (claim->state == evidence::ClaimState::kHolds) verdict = "pass";
       if (claim->state == evidence::ClaimState::kFails) verdict = "fail";
       LevelRow(compare::LevelName(level), compare::LevelTitle(level), verdict, checks, error, detail, first);
@@ -178,7 +178,7 @@ class Page {
       std::string_view verdict = truth->state == evidence::ClaimState::kHolds ? "pass"
                                  : truth->state == evidence::ClaimState::kFails
                                      ? "fail"
-                                     : evidence::ClaimStateName(truth->state);
+                                     : evidence::ClaimStateText(truth->state);
       LevelRow("", "no farther from truth than the source", verdict, "&ndash;", "&ndash;", truth->detail, "");
     }
     out_ += "</tbody></table></div>\n";
@@ -209,7 +209,7 @@ class Page {
     for (const std::string& claim : ClaimsOf(data_)) {
       out_ += "<tr><th scope=\"row\">" + Escape(claim) + "</th>";
       for (const BackendColumn& column : columns)
-        out_ += "<td>" + Badge(evidence::ClaimStateName(StateOf(column.verification, claim))) + "</td>";
+        out_ += "<td>" + Badge(evidence::ClaimStateText(StateOf(column.verification, claim))) + "</td>";
       out_ += "</tr>\n";
     }
     out_ += "</tbody></table></div>\n";

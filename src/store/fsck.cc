@@ -347,13 +347,11 @@ class Checker {
 }  // namespace store
 
 Result<FsckReport> Fsck(const std::string& directory, const FsckOptions& options) {
-  return FsckOn(store::PosixVfs(), directory, options);
+  return FsckOn(store::PosixVfs(), store::FollowLink(directory), options);
 }
 
 Result<FsckReport> FsckOn(store::Vfs& vfs, const std::string& directory, const FsckOptions& options) {
-  std::string root = directory;
-  while (root.size() > 1 && root.back() == '/') root.pop_back();
-  return store::Checker(vfs, std::move(root), options).Run();
+  return store::Checker(vfs, store::WithoutSlashes(directory), options).Run();
 }
 
 }  // namespace slm

@@ -1,6 +1,7 @@
 #include "store/layout.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace slm::store {
 namespace {
@@ -22,6 +23,18 @@ Status CheckDirectories(Vfs& vfs, const Layout& layout) {
 }
 
 }  // namespace
+
+std::string WithoutSlashes(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return directory;
+}
+
+std::string FollowLink(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(WithoutSlashes(directory), error)) return directory;
+  const std::filesystem::path target = std::filesystem::canonical(directory, error);
+  return error ? directory : target.string();
+}
 
 std::string Layout::Sharded(const std::string& directory, const Hash256& hash) {
   const std::string hex = ToHex(hash);

@@ -19,6 +19,12 @@ inline constexpr std::string_view kVersionText = "slm-store-v1\n";
 // A node holds a CBOR map of at most 16 MiB and at most 2^20 child ids.
 inline constexpr uint64_t kMaxNodeBytes = (uint64_t{16} << 20) + (uint64_t{32} << 20) + 256;
 
+// Without slashes at the end, but for the root of the file system.
+[[nodiscard]] std::string WithoutSlashes(std::string directory);
+// On the real file system: where a link to the store leads, so that a user may reach a store by one; inside it
+// they are refused. Anything else, a link to nothing too, comes back as it is.
+[[nodiscard]] std::string FollowLink(const std::string& directory);
+
 // Paths of one store.
 struct Layout {
   std::string root;

@@ -60,13 +60,12 @@ Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::Open(const std::string& directory, const StoreOptions& options) {
-  return OpenOn(store::PosixVfs(), directory, options);
+  return OpenOn(store::PosixVfs(), store::FollowLink(directory), options);
 }
 
 Result<std::unique_ptr<Store>> Store::OpenOn(Vfs& vfs, const std::string& directory,
                                              const StoreOptions& options) {
-  std::string root = directory;
-  while (root.size() > 1 && root.back() == '/') root.pop_back();
+  std::string root = store::WithoutSlashes(directory);
   if (root.empty()) return Fail(ErrorCode::kUsage, "the store's directory has no name");
   auto impl = std::make_unique<Impl>(vfs, std::move(root), options.read_only);
   SLM_ASSIGN(const bool is_there, store::CheckVersion(vfs, impl->layout));

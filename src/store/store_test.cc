@@ -104,6 +104,22 @@ TEST_F(StoreOnDisk, LinksAndPipesAreNeverFollowed) {
   EXPECT_TRUE(fs::is_symlink(directory_ + "/objects"));
 }
 
+TEST_F(StoreOnDisk, AStoreIsReachedByALink) {
+  const Hash256 hash = Open()->PutBlob(AsBytes("x")).value();
+  fs::create_directory_symlink(directory_, base_ + "/link");
+  for (const char* name : {"/link", "/link/"}) {
+    const auto store = Store::Open(base_ + name, {.create = false, .read_only = true});
+    ASSERT_TRUE(store.has_value()) << store.error().ToString();
+    EXPECT_TRUE((*store)->HasBlob(hash));
+    const auto report = Fsck(base_ + name, {.quick = false, .repair = false});
+    ASSERT_TRUE(report.has_value());
+    EXPECT_TRUE(report->problems.empty());
+  }
+  fs::create_directory_symlink(base_ + "/nothing", base_ + "/lost");
+  EXPECT_FALSE(Store::Open(base_ + "/lost", {}).has_value());
+  EXPECT_FALSE(fs::exists(base_ + "/nothing"));
+}
+
 TEST_F(StoreOnDisk, BlobThatLooksLikeANodeIsNone) {
   const auto store = Open();
   const Node node{"attempt", {{"schema", "slm.test.v1"}}, {}};

@@ -971,6 +971,7 @@ class Smoke(Case):
         again = self.slm("--json", *chain, "--backend", "native-scalar")
         self.assertEqual(json.loads(again.stdout)["receipt"], receipt)
         self.a_damaged_bundle_fails(receipt)
+        self.a_bundle_alone_is_enough(receipt)
 
     def a_damaged_bundle_fails(self, receipt: str) -> None:
         """LVL-05: also where the store has what was damaged."""
@@ -988,6 +989,19 @@ class Smoke(Case):
                 break
         claims = json.loads(done.stdout)["claims"]
         self.assertEqual({one["claim"] for one in claims if one["state"] == "fails"}, {"bundle"})
+
+    def a_bundle_alone_is_enough(self, receipt: str) -> None:
+        """Without a store: the source is judged again and everything runs again from the bundle's objects."""
+        bundle = self.work / "alone.bundle"
+        self.ok("export", receipt, "--format", "bundle", "-o", bundle)
+        stored = self.json("verify", receipt, "--rerun")
+        nowhere = self.work / "no-store"
+        alone = self.json("--store", nowhere, "verify", bundle, "--rerun")
+        self.assertFalse(nowhere.exists())
+        self.assertEqual([one for one in alone["claims"] if one["claim"] != "bundle"], stored["claims"])
+        self.assertEqual({one["claim"] for one in alone["claims"] if one["state"] == "holds"}
+                         & {"license", "conflicts", "rerun convert", "rerun observe", "rerun build"},
+                         {"license", "conflicts", "rerun convert", "rerun observe", "rerun build"})
 
     def test_two_kernels_are_compared_bit_by_bit(self) -> None:
         cases, scalar, vector = self.one_case(), self.work / "scalar.golden", self.work / "vector.golden"

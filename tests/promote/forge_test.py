@@ -305,7 +305,7 @@ def build_nodes(call: Callable[..., tuple[int, dict[str, Any]]], store: pathlib.
         _, alone = call(store, "verify", forged)
         status, result = call(store, "verify", forged, "--rerun")
         state = claim(result, "rerun build")
-        expected = (0, "not claimed", True) if key == "executable_sha256" else (1, "fails", False)
+        expected = (0, "not-claimed", True) if key == "executable_sha256" else (1, "fails", False)
         if not is_open(alone) or (status, state, is_open(result)) != expected:
             raise SystemExit(f"FAILED: runtime-build {key}: exit {status}, {state}")
         print(f"runtime-build {key}: {state}")
@@ -314,7 +314,7 @@ def build_nodes(call: Callable[..., tuple[int, dict[str, Any]]], store: pathlib.
     forged = forger.finish().hex()
     _, result = call(store, "verify", forged)
     status, again = call(store, "verify", forged, "--rerun")
-    if claim(result, "tokenizer") != "not claimed" or status != 1 or claim(again, "rerun convert nodes") != "fails":
+    if claim(result, "tokenizer") != "not-claimed" or status != 1 or claim(again, "rerun convert nodes") != "fails":
         raise SystemExit("FAILED: another reference of the tokenizer")
 
 

@@ -93,7 +93,7 @@ export interface Verification {
   nodes: number;
   blobs: number;
   bytes: number;
-  claims: { claim: string; state: 'holds' | 'fails' | 'unstable' | 'not claimed'; detail: string; node: string; code?: string }[];
+  claims: { claim: string; state: 'holds' | 'fails' | 'unstable' | 'not-claimed'; detail: string; node: string; code?: string }[];
   n_problems: number;
   problems: { code: string; node: string; field: string; message: string }[];
   open_items: { what: string; settled_by: string }[];
