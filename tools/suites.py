@@ -379,7 +379,7 @@ def long_acquire(context: Context) -> None:
 
 
 def long_bits(context: Context) -> None:
-    context.run([*bits_command(context), "--o0-prompts", "3", str(context.artifact("smollm2"))])
+    context.run([*bits_command(context), "--o0-ids", "40", str(context.artifact("smollm2"))])
 
 
 def long_fuzz(context: Context) -> None:

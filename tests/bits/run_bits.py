@@ -4,10 +4,10 @@ hash from all, for each model. Then a build that lets the compiler contract prod
 multiply-adds must give another hash, else this test could not fail (OPS-05).
 
 Usage: run_bits.py --source SRC --work DIR --cxx g++ --cxx clang++-22 --lib A.a ... MODEL ...
-       [--prompts N] [--o0-prompts N] [--two] [--jobs N] [--code]
+       [--prompts N] [--ids N] [--o0-ids N] [--two] [--jobs N] [--code]
 MODEL: a .slm file or random:SEED. --two: only g++ -O2 and clang++ -O3 with the wider instruction set,
-for models that take long. --o0-prompts: fewer for the builds without optimization, whose hashes are
-held against those that the first optimized build gives for as many. --code: compiles for x86-64-v4
+for models that take long. --ids: of the longest prompt. --o0-ids: fewer for the builds without optimization,
+whose hashes are held against those that the first optimized build gives for as many. --code: compiles for x86-64-v4
 as well, even where that cannot run, and requires that no fused multiply-add is in the code.
 """
 from __future__ import annotations
@@ -55,24 +55,24 @@ def compile_one(build: Build, options: argparse.Namespace) -> Path:
     return out
 
 
-def prompts_of(build: Build, options: argparse.Namespace) -> int:
-    return options.o0_prompts if "-O0" in build.flags else options.prompts
+def ids_of(build: Build, options: argparse.Namespace) -> int:
+    return options.o0_ids if "-O0" in build.flags else options.ids
 
 
 def reference_of(builds: list[Build]) -> Build:
     return next(build for build in builds if "-O0" not in build.flags)
 
 
-def hashes(build: Build, counts: set[int], options: argparse.Namespace) -> dict[tuple[str, int], str]:
-    """By model and number of prompts."""
+def hashes(build: Build, lengths: set[int], options: argparse.Namespace) -> dict[tuple[str, int], str]:
+    """By model and ids of the longest prompt."""
     program = compile_one(build, options)
     out = {}
     for model in options.model:
-        for n_prompts in sorted(counts):
-            result = subprocess.run([str(program), model, str(n_prompts)], capture_output=True, text=True)
+        for n_ids in sorted(lengths):
+            result = subprocess.run([str(program), model, str(options.prompts), str(n_ids)], capture_output=True, text=True)
             if result.returncode != 0:
                 raise RuntimeError(f"{build.label}: {model}: exit {result.returncode}\n{result.stderr[-1000:]}")
-            out[model, n_prompts] = result.stdout.strip()
+            out[model, n_ids] = result.stdout.strip()
     return out
 
 
@@ -95,7 +95,9 @@ def executed(builds: list[Build], options: argparse.Namespace) -> str:
     text = ", ".join(f"{sets.count(name)} for {name}" for name in sorted(set(sets)))
     v4 = "" if "x86-64-v4" in sets else "; x86-64-v4 NOT executed (no AVX-512 here)" + (
         ", its code was looked at" if options.code else "")
-    return f"{len(builds)} builds ran ({text}) on {len(options.model)} models{v4}"
+    short = "" if options.o0_ids == options.ids else f", of 8 to {options.o0_ids} at -O0"
+    return (f"{len(builds)} builds ran ({text}) on {len(options.model)} model(s), {options.prompts} prompts of 8 to "
+            f"{options.ids} ids{short}{v4}")
 
 
 FUSED = re.compile(r"\sv?fn?m(?:add|sub|addsub|subadd)\d*[sp][sd]\b")
@@ -135,13 +137,14 @@ def main() -> int:
     parser.add_argument("--cxx", action="append", required=True)
     parser.add_argument("--lib", action="append", default=[])
     parser.add_argument("--prompts", type=int, default=20)
-    parser.add_argument("--o0-prompts", type=int, help="for builds with -O0 (default: as --prompts)")
+    parser.add_argument("--ids", type=int, default=200)
+    parser.add_argument("--o0-ids", type=int, help="for builds with -O0 (default: as --ids)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--two", action="store_true")
     parser.add_argument("--code", action="store_true", help="also look at the code of -march=x86-64-v4")
     parser.add_argument("model", nargs="+")
     options = parser.parse_args()
-    options.o0_prompts = options.o0_prompts or options.prompts
+    options.o0_ids = options.o0_ids or options.ids
     for compiler in options.cxx:
         if shutil.which(compiler) is None:
             print(f"{compiler} is not installed; ./dev test installs it")
@@ -151,7 +154,7 @@ def main() -> int:
     reference = reference_of(builds)
 
     def run_one(build: Build) -> dict[tuple[str, int], str]:
-        every = {prompts_of(each, options) for each in builds} if build == reference else {prompts_of(build, options)}
+        every = {ids_of(each, options) for each in builds} if build == reference else {ids_of(build, options)}
         return hashes(build, every, options)
 
     try:
@@ -164,16 +167,16 @@ def main() -> int:
     for model in options.model:
         wanted = results[builds.index(reference)]
         for build, result in zip(builds, results):
-            key = (model, prompts_of(build, options))
+            key = (model, ids_of(build, options))
             same = result[key] == wanted[key]
             failures += not same
             verdict = "same" if same else "DIFFERS"
-            print(f"{result[key][:16]} {verdict}  {model}  {build.label}  {key[1]} prompts")
-        key = (model, prompts_of(contracted, options))
+            print(f"{result[key][:16]} {verdict}  {model}  {build.label}  {options.prompts} prompts of 8 to {key[1]} ids")
+        key = (model, ids_of(contracted, options))
         contracted_hash = results[-1][key]
         failures += contracted_hash == wanted[key]
         verdict = "SAME, but must differ" if contracted_hash == wanted[key] else "differs, as it must"
-        print(f"{contracted_hash[:16]} {verdict}  {model}  {contracted.label}  {key[1]} prompts")
+        print(f"{contracted_hash[:16]} {verdict}  {model}  {contracted.label}  {options.prompts} prompts of 8 to {key[1]} ids")
     outcome = "one hash for each model" if failures == 0 else f"{failures} failures"
     print(f"{len(builds)} builds, {len(options.model)} models: {outcome}")
     print(f"figures: {executed(builds, options)}")

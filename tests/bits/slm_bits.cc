@@ -3,8 +3,8 @@
 // each). Everything that computes is part of this one translation unit, so that the flags under
 // test apply to it; the libraries linked beside only read files and hash.
 //
-// Usage: slm_bits MODEL N_PROMPTS     MODEL: a .slm file, or "random:SEED" for a small model with
-// pseudo-random weights made by exact operations. Prompts have 8 to 200 ids (bounded by the
+// Usage: slm_bits MODEL N_PROMPTS MAX_IDS     MODEL: a .slm file, or "random:SEED" for a small model with
+// pseudo-random weights made by exact operations. Prompts have 8 to MAX_IDS ids (bounded by the
 // context), from a fixed generator.
 #include <cstdio>
 #include <cstdlib>
@@ -34,9 +34,9 @@ Result<std::shared_ptr<const Model>> LoadModel(const char* name) {
   return Model::Load(std::move(artifact));
 }
 
-// Prompt `index` of `n`: lengths spread evenly over 8 to 200.
-std::vector<uint32_t> Prompt(const Plan& plan, uint64_t index, uint64_t n) {
-  const uint64_t length = std::min(n < 2 ? 8 : 8 + index * 192 / (n - 1), plan.max_positions);
+// Prompt `index` of `n`: lengths spread evenly over 8 to `max_ids`.
+std::vector<uint32_t> Prompt(const Plan& plan, uint64_t index, uint64_t n, uint64_t max_ids) {
+  const uint64_t length = std::min(n < 2 ? 8 : 8 + index * (max_ids - 8) / (n - 1), plan.max_positions);
   uint64_t state = 0x9e3779b97f4a7c15u * (index + 1);
   std::vector<uint32_t> ids;
   for (uint64_t i = 0; i < length; ++i) {
@@ -46,13 +46,13 @@ std::vector<uint32_t> Prompt(const Plan& plan, uint64_t index, uint64_t n) {
   return ids;
 }
 
-Status Run(const char* name, uint64_t n_prompts) {
+Status Run(const char* name, uint64_t n_prompts, uint64_t max_ids) {
   SLM_ASSIGN(const std::shared_ptr<const Model> model, LoadModel(name));
   Sha256 hash;
   for (uint64_t i = 0; i < n_prompts; ++i) {
     SLM_ASSIGN(const std::unique_ptr<Session> session, Session::Create(model, {}));
     std::vector<float> logits;
-    SLM_TRY(session->Prefill(Prompt(model->plan(), i, n_prompts), LogitRows::kAll, &logits, nullptr));
+    SLM_TRY(session->Prefill(Prompt(model->plan(), i, n_prompts, max_ids), LogitRows::kAll, &logits, nullptr));
     Bytes bytes;
     for (const float logit : logits) AppendLe(&bytes, numeric::BitsOf(logit));
     hash.Update(bytes);
@@ -66,11 +66,13 @@ Status Run(const char* name, uint64_t n_prompts) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: slm_bits MODEL N_PROMPTS\n");
+  const uint64_t n_prompts = argc == 4 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  const uint64_t max_ids = argc == 4 ? std::strtoull(argv[3], nullptr, 10) : 0;
+  if (n_prompts == 0 || max_ids < 8) {
+    std::fprintf(stderr, "usage: slm_bits MODEL N_PROMPTS MAX_IDS, at least 8\n");
     return 2;
   }
-  if (const Status status = Run(argv[1], std::strtoull(argv[2], nullptr, 10)); !status) {
+  if (const Status status = Run(argv[1], n_prompts, max_ids); !status) {
     std::fprintf(stderr, "%s\n", status.error().ToString().c_str());
     return 3;
   }
