@@ -1835,7 +1835,10 @@ Value CallSequenceMethod(Runtime& runtime, AttributeId id, const Value& receiver
 
 Value CallNumberMethod(Runtime& runtime, AttributeId id, const Value& receiver,
                        const CallArguments& arguments) {
-  if (!BindPositional(runtime, AttributeName(id), arguments, 0, 0)) return Value::Error();
+  const bool makes_other_types =
+      id == AttributeId::to_bytes || id == AttributeId::from_bytes || id == AttributeId::fromhex;
+  if (!makes_other_types && !BindPositional(runtime, AttributeName(id), arguments, 0, 0))
+    return Value::Error();
   switch (id) {
     case AttributeId::is_integer:
       return Value::Bool(std::isfinite(receiver.real()) && std::trunc(receiver.real()) == receiver.real());
