@@ -1,6 +1,8 @@
 #include "chat/compiler.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
@@ -147,12 +149,17 @@ struct Frame {
   Symbols* symbols = nullptr;
   Unit* unit = nullptr;
   bool top_level = false;
-  bool soft = false;  // inside an `if` or a conditional: unknown filters fail only when they run
+  bool soft = false;    // inside an `if` or a conditional: unknown filters fail only when they run
+  bool folds = false;   // inside an expression that the reference evaluates while it compiles
+  bool writes = false;  // the expression is all that an output writes
 };
 
 class Compiler {
  public:
-  explicit Compiler(const Ast& ast) : ast_(ast) { program_.nodes.reserve(ast.nodes.size()); }
+  explicit Compiler(const Ast& ast) : ast_(ast) {
+    program_.nodes.reserve(ast.nodes.size());
+    for (const AstNode& node : ast.nodes) has_infinite_ = has_infinite_ || IsInfinite(node);
+  }
 
   Result<Program> Run() {
     Unit* unit = NewUnit(nullptr);
@@ -230,7 +237,7 @@ class Compiler {
       symbols->parent = outer->symbols;
       symbols->level = outer->symbols->level + 1;
     }
-    return {symbols, unit, false, false};
+    return {symbols, unit, false, false, false, false};
   }
 
   static uint32_t SlotIn(Unit* unit, Identifier identifier) {
@@ -437,7 +444,10 @@ class Compiler {
         out->push_back(Emit(Op::kText, {Intern(child.text)}, child.place()));
         continue;
       }
-      SLM_ASSIGN(const uint32_t value, Expression(item, frame));
+      Frame item_frame = frame;
+      item_frame.folds = IsInfinite(child);
+      item_frame.writes = true;
+      SLM_ASSIGN(const uint32_t value, Expression(item, item_frame));
       out->push_back(Emit(Op::kOutput, {value}, child.place()));
     }
     return {};
@@ -715,8 +725,31 @@ class Compiler {
     return {};
   }
 
-  Result<uint32_t> Expression(uint32_t index, const Frame& frame) {
+  static bool IsInfinite(const AstNode& node) {
+    if (node.kind != AstKind::kFloat || node.text.size() < 4) return false;
+    double number = 0;
+    const auto [stop, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), number);
+    return error == std::errc::result_out_of_range && std::isinf(BeyondRange(node.text));
+  }
+  Result<uint32_t> Expression(uint32_t index, const Frame& outer) {
     const AstNode& node = ast_.nodes[index];
+    Frame frame = outer;
+    frame.writes = false;
+    const bool may_fold = has_infinite_ && !frame.folds && node.kind != AstKind::kFloat;
+    if (may_fold && n_evaluations_ < kMaxEvaluations && IsConstant(index)) {
+      ++n_evaluations_;
+      // A constant is evaluated, unless that fails; what is not written at once goes into the program as a
+      // literal again.
+      const size_t n_nodes = program_.nodes.size();
+      frame.folds = true;
+      SLM_ASSIGN(const uint32_t folded, Expression(index, frame));
+      const auto text = Evaluated(folded, /*truth=*/false);
+      const bool is_named =
+          text && (text->find("inf") != std::string::npos || text->find("nan") != std::string::npos);
+      if (text && (outer.writes || !is_named)) return folded;
+      program_.nodes.resize(n_nodes);
+      frame.folds = false;
+    }
     Nodes operands;
     switch (node.kind) {
       case AstKind::kString:
@@ -725,6 +758,9 @@ class Compiler {
       case AstKind::kInteger:
         return Emit(Op::kInteger, {Intern(node.text)}, node.place());
       case AstKind::kFloat:
+        // The reference writes the number into its program, where infinity is a name that nobody defined.
+        if (!frame.folds && IsInfinite(node))
+          return Emit(Op::kRaise, {Intern("NameError"), Intern("name 'inf' is not defined")}, node.place());
         return Emit(Op::kFloat, {Intern(node.text)}, node.place());
       case AstKind::kTrue:
         return Emit(Op::kTrue, {}, node.place());
@@ -844,9 +880,14 @@ class Compiler {
   // Whether the constant `index`, compiled as `node`, may decide an `and` or `or` for the optimizer: it is
   // evaluated as there. What fails decides nothing; of filters and tests the optimizer leaves some alone.
   bool CanDecide(uint32_t index, uint32_t node, bool deciding) {
-    constexpr uint32_t kMaxEvaluations = 64;
     if (HasFilter(index) || n_evaluations_ == kMaxEvaluations) return true;
     ++n_evaluations_;
+    const auto written = Evaluated(node, /*truth=*/true);
+    if (!written) return written.error().code == ErrorCode::kTplBudget;
+    return !written->empty() == deciding;
+  }
+  // The text of the constant that was compiled as `node`; or some text where it is true, and none where not.
+  Result<std::string> Evaluated(uint32_t node, bool truth) const {
     Program program;
     program.strings = program_.strings;
     program.nodes = program_.nodes;
@@ -854,19 +895,25 @@ class Compiler {
       program.nodes.push_back({op, {}, std::move(operands)});
       return static_cast<uint32_t>(program.nodes.size() - 1);
     };
-    const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
-    program.root = add(Op::kUnit, {0, add(Op::kIf, {node, yes, kNoNode})});
+    uint32_t body = 0;
+    if (truth) {
+      const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
+      body = add(Op::kIf, {node, yes, kNoNode});
+    } else {
+      body = add(Op::kOutput, {node});
+    }
+    program.root = add(Op::kUnit, {0, body});
     const auto executable = Executable::Make(std::move(program));
-    if (!executable) return false;
+    if (!executable) return Fail(executable.error());
     Budgets budgets;
     budgets.max_steps = uint64_t{1} << 16;
     budgets.max_heap_bytes = uint64_t{1} << 20;
     Runtime runtime(budgets);
     const Variables variables;
     const std::string clock;
-    const auto truth = Execute(**executable, runtime, {variables, clock});
-    if (!truth) return truth.error().code == ErrorCode::kTplBudget;
-    return (truth->output.size() != 0) == deciding;
+    auto written = Execute(**executable, runtime, {variables, clock});
+    if (!written) return Fail(written.error());
+    return written->output.TakeText();
   }
   bool HasFilter(uint32_t index) const {
     if (index == kNoAst) return false;
@@ -994,7 +1041,9 @@ class Compiler {
   std::deque<Symbols> symbols_;
   std::map<std::string, InputSpec> inputs_;
   std::set<std::string> emits_;
+  static constexpr uint32_t kMaxEvaluations = 64;  // of constants, each in a copy of the program
   uint32_t n_evaluations_ = 0;
+  bool has_infinite_ = false;  // a literal beyond the range of a float
   std::string assertion_;
   std::string assertion_class_;
   SourcePlace assertion_place_;

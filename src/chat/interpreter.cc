@@ -50,10 +50,7 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
       if (stop != end || text(0).empty() || error == std::errc::invalid_argument) {
         return Fail(ErrorCode::kTplIr, "a float literal that is none");
       }
-      if (error == std::errc::result_out_of_range) {
-        const size_t minus = text(0).find('-');
-        number = minus == std::string::npos ? INFINITY : 0;
-      }
+      if (error == std::errc::result_out_of_range) number = BeyondRange(text(0));
       node->constant = Value::Float(number);
       return {};
     }

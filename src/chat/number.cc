@@ -614,6 +614,17 @@ std::string FloatRepr(double value) {
   return sign + digits.substr(0, n_before) + "." + digits.substr(n_before);
 }
 
+double BeyondRange(std::string_view text) {
+  // The exponent and the place of the first digit say which.
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  const size_t digit = text.find_first_of("123456789");
+  const size_t point = std::min(text.find('.'), e);
+  const long exponent =
+      e < text.size() ? std::strtol(std::string(text.substr(e + 1)).c_str(), nullptr, 10) : 0;
+  const long place = digit < point ? static_cast<long>(point - digit) : -static_cast<long>(digit - point);
+  return exponent + place > 0 ? INFINITY : 0;
+}
+
 double RoundTo(double value, int n_digits) {
   if (!std::isfinite(value) || n_digits > 323) return value;
   if (n_digits < -308) return std::copysign(0.0, value);
