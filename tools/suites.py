@@ -201,6 +201,13 @@ def chat_fuzz(context: Context) -> None:
     chat_fuzz_for(context, 30, 1)
 
 
+def long_injection(context: Context) -> None:
+    """TPL-04 over every published template; a run of the unit tests takes a part."""
+    context.preset("dev", "slm_prompt_test")
+    context.run([str(context.build / "dev/src/prompt/slm_prompt_test"), "--gtest_filter=InjectionCheck.*"],
+                env={"SLM_ALL_TEMPLATES": "1"})
+
+
 def long_chat_fuzz(context: Context) -> None:
     chat_fuzz_for(context, 3600, 10_000_000, each=1000)
 
@@ -326,7 +333,7 @@ def web_environment(context: Context) -> dict[str, str]:
 def web(context: Context) -> None:
     """The module and the package in Node."""
     env = web_environment(context)
-    names = ("module", "bits", "text", "load", "teeth", "app_text")
+    names = ("module", "bits", "text", "template", "load", "teeth", "app_text")
     tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in names]
     context.python("tests/web/build_teeth.py", str(context.build / "wasm"), str(context.build / "web" / "teeth"))
     context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)
@@ -390,7 +397,7 @@ def long_fuzz(context: Context) -> None:
 
 LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
                           "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz,
-                          "chat-fuzz-hour": long_chat_fuzz, "tokenizer-fuzz-hour": long_tokenizer_fuzz}
+                          "injection-all": long_injection, "chat-fuzz-hour": long_chat_fuzz, "tokenizer-fuzz-hour": long_tokenizer_fuzz}
 # One process at a time each: they run beside each other, one a core.
 SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.

@@ -9,6 +9,7 @@
 #include "chat/analysis.h"
 #include "chat/isolated.h"
 #include "chat/template.h"
+#include "codec/sha256.h"
 #include "prompt/data_encoding.h"
 #include "prompt/injection.h"
 #include "records/render_record.h"
@@ -82,7 +83,14 @@ void WriteOwner(const char* name, const prompt::TokenOwner& owner, json::Writer&
   out.Key("would_double").Bool(owner.would_double()).EndObject();
 }
 
+Hash256 DigestOf(const chat::Program& program) {
+  return Sha256Of(chat::SerializeProgram(program));
+}
+
 void WriteExplanation(const Explanation& explanation, const chat::Program& program, json::Writer& out) {
+  out.Key("program").BeginObject().Key("version").Uint(program.version);
+  out.Key("sha256").String(ToHex(DigestOf(program)));
+  out.Key("source_sha256").String(ToHex(program.source_sha256)).EndObject();
   out.Key("content_predicates").BeginArray();
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     out.BeginObject().Key("construct").String(predicate.construct).Key("literal").String(predicate.literal);
@@ -121,7 +129,8 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
           "   separators: " + rendered.ownership.turn_separator +
           "   generation prefix: " + rendered.ownership.generation_prefix + "\ninputs:";
   for (const chat::InputSpec& input : program.inputs) text += " " + EscapeLine(input.name);
-  text += "\n";
+  text += "\nprogram: version " + std::to_string(program.version) + ", sha256 " + ToHex(DigestOf(program)) +
+          ", of a source with sha256 " + ToHex(program.source_sha256) + "\n";
   for (const chat::ContentPredicate& predicate : program.content_predicates) {
     text += "content decides: " + predicate.construct + " \"" + EscapeForDisplay(predicate.literal) +
             "\" of " + EscapeForDisplay(predicate.subject) + " (line " +

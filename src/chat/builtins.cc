@@ -564,14 +564,7 @@ std::optional<double> ParseFloat(std::string_view source) {
     const auto [stop, error] = std::from_chars(body.data(), body.data() + body.size(), value);
     if (stop != body.data() + body.size()) return std::nullopt;
     if (error == std::errc::result_out_of_range) {
-      // Too large or too small: the exponent and the place of the first digit say which.
-      const size_t e = std::min(body.find('e'), body.size());
-      const size_t digit = body.find_first_of("123456789");
-      const size_t point = std::min(body.find('.'), e);
-      const long exponent =
-          e < body.size() ? std::strtol(std::string(body.substr(e + 1)).c_str(), nullptr, 10) : 0;
-      const long place = digit < point ? static_cast<long>(point - digit) : -static_cast<long>(digit - point);
-      value = exponent + place > 0 ? INFINITY : 0;
+      value = BeyondRange(body);
     } else if (error != std::errc()) {
       return std::nullopt;
     }
@@ -1835,7 +1828,10 @@ Value CallSequenceMethod(Runtime& runtime, AttributeId id, const Value& receiver
 
 Value CallNumberMethod(Runtime& runtime, AttributeId id, const Value& receiver,
                        const CallArguments& arguments) {
-  if (!BindPositional(runtime, AttributeName(id), arguments, 0, 0)) return Value::Error();
+  const bool makes_other_types =
+      id == AttributeId::to_bytes || id == AttributeId::from_bytes || id == AttributeId::fromhex;
+  if (!makes_other_types && !BindPositional(runtime, AttributeName(id), arguments, 0, 0))
+    return Value::Error();
   switch (id) {
     case AttributeId::is_integer:
       return Value::Bool(std::isfinite(receiver.real()) && std::trunc(receiver.real()) == receiver.real());

@@ -1,10 +1,17 @@
 #include "chat/compiler.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "chat/builtins.h"
 #include "chat/interpreter.h"
@@ -16,24 +23,62 @@ namespace {
 
 constexpr SourcePlace kStart{1, 1};
 
+using NameId = uint32_t;
+// Of a variable: the level of its scope, and its name.
+using Identifier = uint64_t;
+
 // A function of the program: the template itself, a macro, a recursive loop, a loop's filter.
 struct Unit {
   Unit* parent = nullptr;
-  std::map<std::string, uint32_t> slots;  // by identifier: level and name
-  uint32_t n_loops = 0;                   // around the statement that is being compiled
+  std::vector<Identifier> slots;
+  uint32_t n_loops = 0;  // around the statement that is being compiled
 };
 
 enum class LoadKind : uint8_t { kParameter, kResolve, kAlias, kUndefined };
 
 struct Reference {
-  std::string identifier;
+  Identifier identifier = 0;
   Unit* unit = nullptr;
 };
 
 struct LoadAction {
   LoadKind kind = LoadKind::kUndefined;
-  std::string name;     // of kResolve
+  NameId name = 0;      // of kResolve
   Reference reference;  // of kAlias
+};
+
+// Values by key in the order in which they were first set: a scope has few names.
+template <typename Key, typename Item>
+class OrderedMap {
+ public:
+  [[nodiscard]] auto begin() const { return entries_.begin(); }
+  [[nodiscard]] auto end() const { return entries_.end(); }
+  [[nodiscard]] const Item* Find(Key key) const {
+    for (const auto& [held, item] : entries_) {
+      if (held == key) return &item;
+    }
+    return nullptr;
+  }
+  const Item& Set(Key key, const Item& item) {
+    for (auto& [held, old] : entries_) {
+      if (held == key) return old = item;
+    }
+    return entries_.emplace_back(key, item).second;
+  }
+  // What `changed` holds, a copy of this map to which more was done.
+  void Take(const OrderedMap& changed) {
+    for (size_t i = 0; i < changed.entries_.size(); ++i) {
+      const auto& [key, item] = changed.entries_[i];
+      if (i < entries_.size() && entries_[i].first == key) {
+        entries_[i].second = item;
+      } else {
+        Set(key, item);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::pair<Key, Item>> entries_;
 };
 
 // Names of one scope and what they refer to.
@@ -41,68 +86,61 @@ struct Symbols {
   Symbols* parent = nullptr;
   Unit* unit = nullptr;
   uint32_t level = 0;
-  std::map<std::string, Reference> references;
-  std::vector<std::pair<std::string, LoadAction>> loads;  // by identifier, in order of first definition
-  std::set<std::string> stores;
+  OrderedMap<NameId, Reference> references;
+  OrderedMap<Identifier, LoadAction> loads;
+  std::vector<NameId> stores;
 
-  [[nodiscard]] const Reference* Find(const std::string& name) const {
+  [[nodiscard]] const Reference* Find(NameId name) const {
     for (const Symbols* scope = this; scope != nullptr; scope = scope->parent) {
-      const auto found = scope->references.find(name);
-      if (found != scope->references.end()) return &found->second;
+      if (const Reference* found = scope->references.Find(name)) return found;
     }
     return nullptr;
   }
-  void SetLoad(const std::string& identifier, LoadAction action) {
-    for (auto& [held, old] : loads) {
-      if (held == identifier) {
-        old = std::move(action);
-        return;
-      }
-    }
-    loads.emplace_back(identifier, std::move(action));
+  const Reference& Define(NameId name, const LoadAction& action) {
+    const Identifier identifier = Identifier{level} << 32U | name;
+    loads.Set(identifier, action);
+    return references.Set(name, {identifier, unit});
   }
-  const Reference& Define(const std::string& name, LoadAction action) {
-    const std::string identifier = std::to_string(level) + "_" + name;
-    references[name] = {identifier, unit};
-    SetLoad(identifier, std::move(action));
-    return references[name];
+  [[nodiscard]] bool Stores(NameId name) const {
+    return std::find(stores.begin(), stores.end(), name) != stores.end();
   }
-  void Store(const std::string& name) {
-    stores.insert(name);
-    if (references.contains(name)) return;
+  void NoteStore(NameId name) {
+    if (!Stores(name)) stores.push_back(name);
+  }
+  void Store(NameId name) {
+    NoteStore(name);
+    if (references.Find(name) != nullptr) return;
     if (parent != nullptr) {
       if (const Reference* outer = parent->Find(name)) {
-        Define(name, {LoadKind::kAlias, "", *outer});
+        Define(name, {LoadKind::kAlias, 0, *outer});
         return;
       }
     }
-    Define(name, {LoadKind::kUndefined, "", {}});
+    Define(name, {LoadKind::kUndefined, 0, {}});
   }
-  const Reference& DeclareParameter(const std::string& name) {
-    stores.insert(name);
-    return Define(name, {LoadKind::kParameter, "", {}});
+  const Reference& DeclareParameter(NameId name) {
+    NoteStore(name);
+    return Define(name, {LoadKind::kParameter, 0, {}});
   }
-  void Load(const std::string& name) {
+  void Load(NameId name) {
     if (Find(name) == nullptr) Define(name, {LoadKind::kResolve, name, {}});
   }
   // After an `if`: what any branch assigns is there afterwards, from outside or from the context.
   void MergeBranches(const std::vector<Symbols>& branches) {
-    std::set<std::string> added;
-    for (const Symbols& branch : branches) added.insert(branch.stores.begin(), branch.stores.end());
-    for (const std::string& name : stores) added.erase(name);
+    std::vector<NameId> added;
     for (const Symbols& branch : branches) {
-      for (const auto& [name, reference] : branch.references) references[name] = reference;
-      for (const auto& [identifier, action] : branch.loads) SetLoad(identifier, action);
-      stores.insert(branch.stores.begin(), branch.stores.end());
-    }
-    for (const std::string& name : added) {
-      const std::string identifier = Find(name)->identifier;
-      const Reference* outer = parent != nullptr ? parent->Find(name) : nullptr;
-      if (outer != nullptr) {
-        SetLoad(identifier, {LoadKind::kAlias, "", *outer});
-      } else {
-        SetLoad(identifier, {LoadKind::kResolve, name, {}});
+      references.Take(branch.references);
+      loads.Take(branch.loads);
+      for (const NameId name : branch.stores) {
+        if (!Stores(name)) added.push_back(name);
       }
+    }
+    for (const NameId name : added) {
+      NoteStore(name);
+      const Reference* outer = parent != nullptr ? parent->Find(name) : nullptr;
+      const LoadAction from_outside = {LoadKind::kAlias, 0, outer != nullptr ? *outer : Reference{}};
+      const LoadAction from_context = {LoadKind::kResolve, name, {}};
+      loads.Set(Find(name)->identifier, outer != nullptr ? from_outside : from_context);
     }
   }
 };
@@ -111,20 +149,25 @@ struct Frame {
   Symbols* symbols = nullptr;
   Unit* unit = nullptr;
   bool top_level = false;
-  bool soft = false;  // inside an `if` or a conditional: unknown filters fail only when they run
+  bool soft = false;    // inside an `if` or a conditional: unknown filters fail only when they run
+  bool folds = false;   // inside an expression that the reference evaluates while it compiles
+  bool writes = false;  // the expression is all that an output writes
 };
 
 class Compiler {
  public:
-  explicit Compiler(const Ast& ast) : ast_(ast) {}
+  explicit Compiler(const Ast& ast) : ast_(ast) {
+    program_.nodes.reserve(ast.nodes.size());
+    for (const AstNode& node : ast.nodes) has_infinite_ = has_infinite_ || IsInfinite(node);
+  }
 
   Result<Program> Run() {
     Unit* unit = NewUnit(nullptr);
     Frame frame = NewFrame(nullptr, unit);
     frame.top_level = true;
     std::vector<uint32_t> statements;
-    if (FindUndeclared(ast_.body, {"self"}).contains("self")) {
-      const uint32_t slot = SlotIn(unit, frame.symbols->DeclareParameter("self").identifier);
+    if (FindUndeclared(ast_.body, {"self"}) != 0) {
+      const uint32_t slot = SlotIn(unit, frame.symbols->DeclareParameter(NameOf("self")).identifier);
       statements.push_back(Emit(Op::kResolve, {slot, Intern(std::string(kSelfName))}, kStart));
     }
     VisitAll(*frame.symbols, ast_.body);
@@ -145,6 +188,13 @@ class Compiler {
 
  private:
   using Nodes = std::vector<uint32_t>;
+
+  // `text` outlives the compiler.
+  NameId NameOf(std::string_view text) {
+    const auto [entry, added] = name_ids_.try_emplace(text, static_cast<NameId>(names_.size()));
+    if (added) names_.push_back(text);
+    return entry->second;
+  }
 
   // ---- building ----
   uint32_t Intern(const std::string& text) {
@@ -187,11 +237,14 @@ class Compiler {
       symbols->parent = outer->symbols;
       symbols->level = outer->symbols->level + 1;
     }
-    return {symbols, unit, false, false};
+    return {symbols, unit, false, false, false, false};
   }
 
-  static uint32_t SlotIn(Unit* unit, const std::string& identifier) {
-    return unit->slots.try_emplace(identifier, static_cast<uint32_t>(unit->slots.size())).first->second;
+  static uint32_t SlotIn(Unit* unit, Identifier identifier) {
+    const auto found = std::find(unit->slots.begin(), unit->slots.end(), identifier);
+    const auto slot = static_cast<uint32_t>(found - unit->slots.begin());
+    if (found == unit->slots.end()) unit->slots.push_back(identifier);
+    return slot;
   }
   // How many units outward, and the slot there.
   static std::pair<uint32_t, uint32_t> Locate(const Unit* from, const Reference& reference) {
@@ -206,8 +259,9 @@ class Compiler {
     for (const auto& [identifier, action] : frame.symbols->loads) {
       const uint32_t slot = SlotIn(frame.unit, identifier);
       if (action.kind == LoadKind::kResolve) {
-        out->push_back(Emit(Op::kResolve, {slot, Intern(action.name)}, at));
-        NoteInput(action.name);
+        const std::string name(names_[action.name]);
+        out->push_back(Emit(Op::kResolve, {slot, Intern(name)}, at));
+        NoteInput(name);
       } else if (action.kind == LoadKind::kAlias) {
         const auto [hops, from] = Locate(frame.unit, action.reference);
         out->push_back(Emit(Op::kAlias, {slot, hops, from}, at));
@@ -240,18 +294,18 @@ class Compiler {
     const AstNode& node = ast_.nodes[index];
     switch (node.kind) {
       case AstKind::kName:
-        if (node.context == NameContext::kLoad) symbols.Load(node.text);
-        if (node.context == NameContext::kStore) symbols.Store(node.text);
-        if (node.context == NameContext::kParameter) symbols.DeclareParameter(node.text);
+        if (node.context == NameContext::kLoad) symbols.Load(NameOf(node.text));
+        if (node.context == NameContext::kStore) symbols.Store(NameOf(node.text));
+        if (node.context == NameContext::kParameter) symbols.DeclareParameter(NameOf(node.text));
         return;
       case AstKind::kNamespaceRef:
-        symbols.Load(node.text);
+        symbols.Load(NameOf(node.text));
         return;
       case AstKind::kIf:
         VisitIf(symbols, node);
         return;
       case AstKind::kMacro:
-        symbols.Store(node.text);
+        symbols.Store(NameOf(node.text));
         return;
       case AstKind::kSet:
         Visit(symbols, node.second);
@@ -279,40 +333,46 @@ class Compiler {
   }
   void VisitIf(Symbols& symbols, const AstNode& node) {
     Visit(symbols, node.first);
-    std::vector<Symbols> branches(3, symbols);
-    VisitAll(branches[0], node.items);
-    VisitAll(branches[1], node.others);
-    VisitAll(branches[2], node.rest);
+    std::vector<Symbols> branches;
+    branches.reserve(3);
+    for (const Nodes* body : {&node.items, &node.others, &node.rest}) {
+      if (!body->empty()) VisitAll(branches.emplace_back(symbols), *body);
+    }
     symbols.MergeBranches(branches);
   }
   void VisitTargetAsParameters(Symbols& symbols, uint32_t index) {
     const AstNode& node = ast_.nodes[index];
     if (node.kind == AstKind::kName) {
-      symbols.DeclareParameter(node.text);
+      symbols.DeclareParameter(NameOf(node.text));
       return;
     }
     for (const uint32_t item : node.items) VisitTargetAsParameters(symbols, item);
   }
 
-  // Which of `names` the nodes read without having assigned them before; does not stop at inner scopes.
-  std::set<std::string> FindUndeclared(const Nodes& nodes, std::set<std::string> names) const {
-    std::set<std::string> undeclared;
-    for (const uint32_t node : nodes) SearchUndeclared(node, &names, &undeclared);
+  // Which of `names` the nodes read without having assigned them before, the first one as bit 0; does not
+  // stop at inner scopes.
+  using Names = std::initializer_list<std::string_view>;
+  uint32_t FindUndeclared(const Nodes& nodes, Names names) const {
+    uint32_t wanted = (uint32_t{1} << names.size()) - 1;
+    uint32_t undeclared = 0;
+    for (const uint32_t node : nodes) SearchUndeclared(node, names, &wanted, &undeclared);
     return undeclared;
   }
-  void SearchUndeclared(uint32_t index, std::set<std::string>* names,
-                        std::set<std::string>* undeclared) const {
-    if (*undeclared == *names) return;  // the reference stops where everything was found
+  void SearchUndeclared(uint32_t index, Names names, uint32_t* wanted, uint32_t* undeclared) const {
+    if (*undeclared == *wanted) return;  // the reference stops where everything was found
     const AstNode& node = ast_.nodes[index];
-    if (node.kind == AstKind::kName) {
-      if (node.context == NameContext::kLoad && names->contains(node.text)) {
-        undeclared->insert(node.text);
-      } else {
-        names->erase(node.text);
-      }
+    if (node.kind != AstKind::kName) {
+      ast_.ForEachChild(index, [&](uint32_t child) { SearchUndeclared(child, names, wanted, undeclared); });
       return;
     }
-    ast_.ForEachChild(index, [&](uint32_t child) { SearchUndeclared(child, names, undeclared); });
+    const auto found = std::find(names.begin(), names.end(), node.text);
+    if (found == names.end()) return;
+    const uint32_t bit = uint32_t{1} << (found - names.begin());
+    if (node.context == NameContext::kLoad && (*wanted & bit) != 0) {
+      *undeclared |= bit;
+    } else {
+      *wanted &= ~bit;
+    }
   }
 
   // ---- statements ----
@@ -345,7 +405,7 @@ class Compiler {
         return SetBlock(node, frame, out);
       case AstKind::kMacro: {
         SLM_ASSIGN(const uint32_t macro, Macro(node, frame, Intern(node.text)));
-        const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
+        const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(NameOf(node.text)));
         const uint32_t exported = frame.top_level ? Intern(node.text) : kNoNode;
         const uint32_t target = Emit(Op::kTargetName, {slot, exported}, node.place());
         out->push_back(Emit(Op::kSet, {target, macro}, node.place()));
@@ -384,7 +444,10 @@ class Compiler {
         out->push_back(Emit(Op::kText, {Intern(child.text)}, child.place()));
         continue;
       }
-      SLM_ASSIGN(const uint32_t value, Expression(item, frame));
+      Frame item_frame = frame;
+      item_frame.folds = IsInfinite(child);
+      item_frame.writes = true;
+      SLM_ASSIGN(const uint32_t value, Expression(item, item_frame));
       out->push_back(Emit(Op::kOutput, {value}, child.place()));
     }
     return {};
@@ -425,9 +488,9 @@ class Compiler {
     Unit* unit = node.flag ? NewUnit(frame.unit) : frame.unit;
     Frame loop_frame = NewFrame(&frame, unit);
     Frame else_frame = NewFrame(&frame, unit);
-    const bool extended = node.flag || FindUndeclared(node.items, {"loop"}).contains("loop");
+    const bool extended = node.flag || FindUndeclared(node.items, {"loop"}) != 0;
     uint32_t loop_slot = kNoNode;
-    if (extended) loop_slot = SlotIn(unit, loop_frame.symbols->DeclareParameter("loop").identifier);
+    if (extended) loop_slot = SlotIn(unit, loop_frame.symbols->DeclareParameter(NameOf("loop")).identifier);
     VisitTargetAsParameters(*loop_frame.symbols, node.first);
     VisitAll(*loop_frame.symbols, node.items);
     VisitAll(*else_frame.symbols, node.others);
@@ -504,7 +567,7 @@ class Compiler {
       }
       return Emit(Op::kTargetTuple, std::move(items), node.place());
     }
-    const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(node.text));
+    const auto [hops, slot] = Locate(frame.unit, *frame.symbols->Find(NameOf(node.text)));
     if (node.kind == AstKind::kNamespaceRef) {
       return Emit(Op::kTargetAttribute, {hops, slot, Intern(node.text), Intern(node.attribute)},
                   node.place());
@@ -534,10 +597,10 @@ class Compiler {
   // Names in the filter of a set block that no scope has seen: the reference fails to compile them.
   void DeclareFilterNames(Symbols& symbols, uint32_t index) {
     const AstNode& node = ast_.nodes[index];
-    if (node.kind == AstKind::kName && symbols.Find(node.text) == nullptr) {
+    if (node.kind == AstKind::kName && symbols.Find(NameOf(node.text)) == nullptr) {
       Assert("Tried to resolve a name to a reference that was unknown to the frame ('" + node.text + "')",
              node.place(), "AssertionError");
-      symbols.Load(node.text);
+      symbols.Load(NameOf(node.text));
     }
     ast_.ForEachChild(index, [&](uint32_t child) { DeclareFilterNames(symbols, child); });
   }
@@ -580,19 +643,23 @@ class Compiler {
     };
     analyze();
     std::optional<size_t> explicit_caller;
-    std::set<std::string> own;
+    bool has_kwargs = false;
+    bool has_varargs = false;
     for (size_t i = 0; i < node.items.size(); ++i) {
       const std::string& argument = ast_.nodes[node.items[i]].text;
       if (argument == "caller") explicit_caller = i;
-      own.insert(argument);
+      has_kwargs = has_kwargs || argument == "kwargs";
+      has_varargs = has_varargs || argument == "varargs";
     }
-    const std::set<std::string> undeclared = FindUndeclared(node.rest, {"caller", "kwargs", "varargs"});
+    const uint32_t undeclared = FindUndeclared(node.rest, {"caller", "kwargs", "varargs"});
     uint32_t flags = 0;
-    std::map<std::string, uint32_t> special;
-    const auto declare = [&](const std::string& parameter) {
-      special[parameter] = SlotIn(unit, frame.symbols->DeclareParameter(parameter).identifier);
+    const auto declare = [&](std::string_view parameter) {
+      return SlotIn(unit, frame.symbols->DeclareParameter(NameOf(parameter)).identifier);
     };
-    if (undeclared.contains("caller")) {
+    uint32_t caller = kNoNode;
+    uint32_t kwargs = kNoNode;
+    uint32_t varargs = kNoNode;
+    if ((undeclared & 1) != 0) {
       flags |= 4;
       if (explicit_caller) {
         if (*explicit_caller + node.others.size() < node.items.size()) {
@@ -603,15 +670,15 @@ class Compiler {
               node.place());
         }
       } else {
-        declare("caller");
+        caller = declare("caller");
       }
     }
-    if (undeclared.contains("kwargs") && !own.contains("kwargs")) {
-      declare("kwargs");
+    if ((undeclared & 2) != 0 && !has_kwargs) {
+      kwargs = declare("kwargs");
       flags |= 1;
     }
-    if (undeclared.contains("varargs") && !own.contains("varargs")) {
-      declare("varargs");
+    if ((undeclared & 4) != 0 && !has_varargs) {
+      varargs = declare("varargs");
       flags |= 2;
     }
     analyze();
@@ -620,7 +687,7 @@ class Compiler {
     Nodes parameters;
     for (size_t i = 0; i < node.items.size(); ++i) {
       const std::string& argument = ast_.nodes[node.items[i]].text;
-      const uint32_t slot = SlotIn(unit, frame.symbols->Find(argument)->identifier);
+      const uint32_t slot = SlotIn(unit, frame.symbols->Find(NameOf(argument))->identifier);
       uint32_t value = kNoNode;
       const size_t n_plain = node.items.size() - node.others.size();
       if (i >= n_plain) {
@@ -633,11 +700,7 @@ class Compiler {
     SLM_TRY(Block(node.rest, frame, &statements));
     const uint32_t body = Emit(Op::kSequence, std::move(statements), node.place());
     const uint32_t function = EmitUnit(*unit, body, node.place());
-    const auto slot_of = [&special](const std::string& parameter) {
-      const auto found = special.find(parameter);
-      return found == special.end() ? kNoNode : found->second;
-    };
-    Nodes operands{name, function, flags, slot_of("caller"), slot_of("kwargs"), slot_of("varargs")};
+    Nodes operands{name, function, flags, caller, kwargs, varargs};
     operands.insert(operands.end(), parameters.begin(), parameters.end());
     return Emit(Op::kMacro, std::move(operands), node.place());
   }
@@ -662,8 +725,31 @@ class Compiler {
     return {};
   }
 
-  Result<uint32_t> Expression(uint32_t index, const Frame& frame) {
+  static bool IsInfinite(const AstNode& node) {
+    if (node.kind != AstKind::kFloat || node.text.size() < 4) return false;
+    double number = 0;
+    const auto [stop, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), number);
+    return error == std::errc::result_out_of_range && std::isinf(BeyondRange(node.text));
+  }
+  Result<uint32_t> Expression(uint32_t index, const Frame& outer) {
     const AstNode& node = ast_.nodes[index];
+    Frame frame = outer;
+    frame.writes = false;
+    const bool may_fold = has_infinite_ && !frame.folds && node.kind != AstKind::kFloat;
+    if (may_fold && n_evaluations_ < kMaxEvaluations && IsConstant(index)) {
+      ++n_evaluations_;
+      // A constant is evaluated, unless that fails; what is not written at once goes into the program as a
+      // literal again.
+      const size_t n_nodes = program_.nodes.size();
+      frame.folds = true;
+      SLM_ASSIGN(const uint32_t folded, Expression(index, frame));
+      const auto text = Evaluated(folded, /*truth=*/false);
+      const bool is_named =
+          text && (text->find("inf") != std::string::npos || text->find("nan") != std::string::npos);
+      if (text && (outer.writes || !is_named)) return folded;
+      program_.nodes.resize(n_nodes);
+      frame.folds = false;
+    }
     Nodes operands;
     switch (node.kind) {
       case AstKind::kString:
@@ -672,6 +758,9 @@ class Compiler {
       case AstKind::kInteger:
         return Emit(Op::kInteger, {Intern(node.text)}, node.place());
       case AstKind::kFloat:
+        // The reference writes the number into its program, where infinity is a name that nobody defined.
+        if (!frame.folds && IsInfinite(node))
+          return Emit(Op::kRaise, {Intern("NameError"), Intern("name 'inf' is not defined")}, node.place());
         return Emit(Op::kFloat, {Intern(node.text)}, node.place());
       case AstKind::kTrue:
         return Emit(Op::kTrue, {}, node.place());
@@ -727,7 +816,7 @@ class Compiler {
   }
 
   Result<uint32_t> Name(const AstNode& node, const Frame& frame) {
-    const Reference* reference = frame.symbols->Find(node.text);
+    const Reference* reference = frame.symbols->Find(NameOf(node.text));
     if (node.text == "lipsum") return Refuse(ErrorCode::kTplForbidden, "'lipsum' is random text", node);
     const auto [hops, slot] = Locate(frame.unit, *reference);
     return Emit(Op::kLoad, {hops, slot, Intern(node.text)}, node.place());
@@ -791,9 +880,14 @@ class Compiler {
   // Whether the constant `index`, compiled as `node`, may decide an `and` or `or` for the optimizer: it is
   // evaluated as there. What fails decides nothing; of filters and tests the optimizer leaves some alone.
   bool CanDecide(uint32_t index, uint32_t node, bool deciding) {
-    constexpr uint32_t kMaxEvaluations = 64;
     if (HasFilter(index) || n_evaluations_ == kMaxEvaluations) return true;
     ++n_evaluations_;
+    const auto written = Evaluated(node, /*truth=*/true);
+    if (!written) return written.error().code == ErrorCode::kTplBudget;
+    return !written->empty() == deciding;
+  }
+  // The text of the constant that was compiled as `node`; or some text where it is true, and none where not.
+  Result<std::string> Evaluated(uint32_t node, bool truth) const {
     Program program;
     program.strings = program_.strings;
     program.nodes = program_.nodes;
@@ -801,19 +895,25 @@ class Compiler {
       program.nodes.push_back({op, {}, std::move(operands)});
       return static_cast<uint32_t>(program.nodes.size() - 1);
     };
-    const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
-    program.root = add(Op::kUnit, {0, add(Op::kIf, {node, yes, kNoNode})});
+    uint32_t body = 0;
+    if (truth) {
+      const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
+      body = add(Op::kIf, {node, yes, kNoNode});
+    } else {
+      body = add(Op::kOutput, {node});
+    }
+    program.root = add(Op::kUnit, {0, body});
     const auto executable = Executable::Make(std::move(program));
-    if (!executable) return false;
+    if (!executable) return Fail(executable.error());
     Budgets budgets;
     budgets.max_steps = uint64_t{1} << 16;
     budgets.max_heap_bytes = uint64_t{1} << 20;
     Runtime runtime(budgets);
     const Variables variables;
     const std::string clock;
-    const auto truth = Execute(**executable, runtime, {variables, clock});
-    if (!truth) return truth.error().code == ErrorCode::kTplBudget;
-    return (truth->output.size() != 0) == deciding;
+    auto written = Execute(**executable, runtime, {variables, clock});
+    if (!written) return Fail(written.error());
+    return written->output.TakeText();
   }
   bool HasFilter(uint32_t index) const {
     if (index == kNoAst) return false;
@@ -934,12 +1034,16 @@ class Compiler {
 
   const Ast& ast_;
   Program program_;
-  std::map<std::string, uint32_t> strings_;
+  std::unordered_map<std::string, uint32_t> strings_;
+  std::unordered_map<std::string_view, NameId> name_ids_;
+  std::vector<std::string_view> names_;
   std::deque<Unit> units_;
   std::deque<Symbols> symbols_;
   std::map<std::string, InputSpec> inputs_;
   std::set<std::string> emits_;
+  static constexpr uint32_t kMaxEvaluations = 64;  // of constants, each in a copy of the program
   uint32_t n_evaluations_ = 0;
+  bool has_infinite_ = false;  // a literal beyond the range of a float
   std::string assertion_;
   std::string assertion_class_;
   SourcePlace assertion_place_;

@@ -50,10 +50,7 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
       if (stop != end || text(0).empty() || error == std::errc::invalid_argument) {
         return Fail(ErrorCode::kTplIr, "a float literal that is none");
       }
-      if (error == std::errc::result_out_of_range) {
-        const size_t minus = text(0).find('-');
-        number = minus == std::string::npos ? INFINITY : 0;
-      }
+      if (error == std::errc::result_out_of_range) number = BeyondRange(text(0));
       node->constant = Value::Float(number);
       return {};
     }
@@ -1073,8 +1070,11 @@ class Interpreter {
           if (parts[i].failed()) return parts[i];
         }
         // Where all is constant, the reference's optimizer may make `undefined` of what cannot be sliced.
-        if (node.operands[4] == 1 && !parts[0].is_string() && !parts[0].is_list_or_tuple()) {
-          return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant that is no sequence");
+        if (node.operands[4] == 1) {
+          if (!parts[0].is_string() && !parts[0].is_list_or_tuple())
+            return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant that is no sequence");
+          if (!IsBound(parts[1]) || !IsBound(parts[2]) || !IsBound(parts[3]))
+            return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant by what is no number");
         }
         return runtime_.Slice(parts[0], parts[1], parts[2], parts[3]);
       }
@@ -1090,6 +1090,10 @@ class Interpreter {
       default:
         return runtime_.Refuse(ErrorCode::kTplIr, "a statement where an expression is expected");
     }
+  }
+
+  static bool IsBound(const Value& bound) {
+    return bound.is_missing() || bound.is_none() || bound.is_integer();
   }
 
   uint32_t IndexOf(const Node& node) const {

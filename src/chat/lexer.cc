@@ -148,6 +148,7 @@ class Lexer {
   // Text up to the tag endraw.
   Status Raw(size_t tag) {
     const size_t begin = position_;
+    if (begin >= source_.size()) return {};  // as with a comment
     const bool line_starting = line_starting_;
     for (size_t end = source_.find("{%", begin); end != std::string::npos;
          end = source_.find("{%", end + 1)) {
@@ -202,6 +203,7 @@ class Lexer {
   }
 
   Status Comment(size_t tag) {
+    if (position_ >= source_.size()) return {};  // the reference looks for no end where nothing is left
     const size_t end = source_.find("#}", position_);
     if (end == std::string::npos) return Refuse(ErrorCode::kTplSyntax, "a comment that does not end", tag);
     const bool has_body = end > position_;

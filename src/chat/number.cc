@@ -299,7 +299,7 @@ NumberResult Of(Value value) {
 // Integer by integer to the nearest double.
 NumberResult TrueDivide(const Big& a, const Big& b) {
   if (b.is_zero()) return Raises("ZeroDivisionError", "division by zero");
-  if (a.is_zero()) return Of(Value::Float(0));
+  if (a.is_zero()) return Of(Value::Float(b.negative ? -0.0 : 0.0));
   const int64_t shift = std::max<int64_t>(
       0, 66 - (static_cast<int64_t>(BitLength(a.limbs)) - static_cast<int64_t>(BitLength(b.limbs))));
   std::vector<uint32_t> rest;
@@ -599,12 +599,30 @@ std::optional<Value> ParseInteger(Heap& heap, std::string_view digits, uint32_t 
 std::string FloatRepr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  const Decimal decimal = ShortestDecimal(value);
-  const int exponent = decimal.exponent;
-  if (exponent < -4 || exponent >= 16)
-    return ScientificText(value, static_cast<int>(decimal.digits.size()) - 1);
-  const int n_after = static_cast<int>(decimal.digits.size()) - 1 - exponent;
-  return FixedText(value, std::max(n_after, 1));
+  // The digits that were found, not as many of the exact value: at a power of two those may read back as its
+  // neighbour.
+  const auto [digits, exponent] = ShortestDecimal(value);
+  const std::string sign = std::signbit(value) ? "-" : "";
+  if (exponent < -4 || exponent >= 16) {
+    const std::string power = std::to_string(std::abs(exponent));
+    return sign + digits.substr(0, 1) + (digits.size() > 1 ? "." + digits.substr(1) : "") +
+           (exponent < 0 ? "e-" : "e+") + (power.size() < 2 ? "0" : "") + power;
+  }
+  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent) - 1, '0') + digits;
+  const size_t n_before = static_cast<size_t>(exponent) + 1;
+  if (digits.size() <= n_before) return sign + digits + std::string(n_before - digits.size(), '0') + ".0";
+  return sign + digits.substr(0, n_before) + "." + digits.substr(n_before);
+}
+
+double BeyondRange(std::string_view text) {
+  // The exponent and the place of the first digit say which.
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  const size_t digit = text.find_first_of("123456789");
+  const size_t point = std::min(text.find('.'), e);
+  const long exponent =
+      e < text.size() ? std::strtol(std::string(text.substr(e + 1)).c_str(), nullptr, 10) : 0;
+  const long place = digit < point ? static_cast<long>(point - digit) : -static_cast<long>(digit - point);
+  return exponent + place > 0 ? INFINITY : 0;
 }
 
 double RoundTo(double value, int n_digits) {

@@ -45,6 +45,9 @@ struct NumberResult {
 [[nodiscard]] std::optional<Value> ParseInteger(Heap& heap, std::string_view digits, uint32_t base = 10);
 // float.__repr__: shortest digits that read back.
 [[nodiscard]] std::string FloatRepr(double value);
+// What a magnitude means that is beyond the range of binary64: infinity, or zero where it is too small.
+// `text` is digits with or without a point, and an exponent behind `e` or `E`.
+[[nodiscard]] double BeyondRange(std::string_view text);
 // round(value, n_digits): a double with that many decimal places, ties to even on the exact value.
 [[nodiscard]] double RoundTo(double value, int n_digits);
 

@@ -134,7 +134,7 @@ class Parser {
         node.text = token.text;
         output.push_back(Add(std::move(node)));
       } else if (token.kind == TokenKind::kVariableBegin) {
-        SLM_ASSIGN(const uint32_t value, TupleOrExpression({}));
+        SLM_ASSIGN(const uint32_t value, TupleOrExpression());
         SLM_TRY(ExpectKind(TokenKind::kVariableEnd, "'}}'"));
         output.push_back(value);
       } else {  // a block begins: the lexer knows nothing else at this level
@@ -196,11 +196,11 @@ class Parser {
 
   Result<uint32_t> If(const Token& at) {
     AstNode result = Make(AstKind::kIf, at);
-    SLM_ASSIGN(result.first, TupleOrExpression({}, /*with_condition=*/false));
+    SLM_ASSIGN(result.first, TupleOrExpression(/*with_condition=*/false));
     SLM_ASSIGN(result.items, Statements({"elif", "else", "endif"}));
     while (IsName("elif")) {
       AstNode branch = Make(AstKind::kIf, Next());
-      SLM_ASSIGN(branch.first, TupleOrExpression({}, /*with_condition=*/false));
+      SLM_ASSIGN(branch.first, TupleOrExpression(/*with_condition=*/false));
       SLM_ASSIGN(branch.items, Statements({"elif", "else", "endif"}));
       result.others.push_back(Add(std::move(branch)));
     }
@@ -212,9 +212,9 @@ class Parser {
 
   Result<uint32_t> For(const Token& at) {
     AstNode node = Make(AstKind::kFor, at);
-    SLM_ASSIGN(node.first, AssignTarget({"in"}, /*with_namespace=*/false));
+    SLM_ASSIGN(node.first, AssignTarget(/*with_namespace=*/false));
     SLM_TRY(ExpectName("in"));
-    SLM_ASSIGN(node.second, TupleOrExpression({"recursive"}, /*with_condition=*/false));
+    SLM_ASSIGN(node.second, TupleOrExpression(/*with_condition=*/false));
     if (SkipName("if")) {
       SLM_ASSIGN(node.third, Expression());
     }
@@ -227,11 +227,11 @@ class Parser {
   }
 
   Result<uint32_t> Set(const Token& at) {
-    SLM_ASSIGN(const uint32_t target, AssignTarget({}, /*with_namespace=*/true));
+    SLM_ASSIGN(const uint32_t target, AssignTarget(/*with_namespace=*/true));
     if (SkipOperator("=")) {
       AstNode node = Make(AstKind::kSet, at);
       node.first = target;
-      SLM_ASSIGN(node.second, TupleOrExpression({}));
+      SLM_ASSIGN(node.second, TupleOrExpression());
       return Add(std::move(node));
     }
     AstNode node = Make(AstKind::kSetBlock, at);
@@ -245,7 +245,7 @@ class Parser {
     AstNode node = Make(AstKind::kWith, at);
     while (Peek().kind != TokenKind::kBlockEnd) {
       if (!node.items.empty()) SLM_TRY(Expect(","));
-      SLM_ASSIGN(const uint32_t target, AssignTarget({}, /*with_namespace=*/false));
+      SLM_ASSIGN(const uint32_t target, AssignTarget(/*with_namespace=*/false));
       SetContext(target, NameContext::kParameter);
       node.items.push_back(target);
       SLM_TRY(Expect("="));
@@ -342,9 +342,9 @@ class Parser {
                                                        [this](uint32_t item) { return CanAssign(item); });
   }
 
-  Result<uint32_t> AssignTarget(Words ends, bool with_namespace) {
+  Result<uint32_t> AssignTarget(bool with_namespace) {
     const Token at = Peek();
-    SLM_ASSIGN(const uint32_t target, Tuple(ends, /*explicit_parentheses=*/false,
+    SLM_ASSIGN(const uint32_t target, Tuple(/*explicit_parentheses=*/false,
                                             [this, with_namespace] { return Primary(with_namespace); }));
     if (!CanAssign(target)) return Refuse(ErrorCode::kTplSyntax, "cannot assign to this expression", at);
     SetContext(target, NameContext::kStore);
@@ -352,14 +352,14 @@ class Parser {
   }
 
   // ---- expressions ----
-  bool IsTupleEnd(Words ends) const {
-    return Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || IsOperator(")") ||
-           IsAnyName(ends);
+  // The reference means `in` and `recursive` to end a tuple as well; the way it asks, they never do.
+  bool IsTupleEnd() const {
+    return Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || IsOperator(")");
   }
 
   // One expression, or several with commas between.
   template <typename Parse>
-  Result<uint32_t> Tuple(Words ends, bool explicit_parentheses, Parse parse) {
+  Result<uint32_t> Tuple(bool explicit_parentheses, Parse parse) {
     const Nesting nesting(&nesting_);
     SLM_TRY(CheckNesting());
     const Token at = Peek();
@@ -367,7 +367,7 @@ class Parser {
     bool is_tuple = false;
     for (;;) {
       if (!items.empty()) SLM_TRY(Expect(","));
-      if (IsTupleEnd(ends)) break;
+      if (IsTupleEnd()) break;
       SLM_ASSIGN(const uint32_t item, parse());
       items.push_back(item);
       if (!IsOperator(",")) break;
@@ -381,9 +381,8 @@ class Parser {
     node.items = std::move(items);
     return Add(std::move(node));
   }
-  Result<uint32_t> TupleOrExpression(Words ends, bool with_condition = true,
-                                     bool explicit_parentheses = false) {
-    return Tuple(ends, explicit_parentheses,
+  Result<uint32_t> TupleOrExpression(bool with_condition = true, bool explicit_parentheses = false) {
+    return Tuple(explicit_parentheses,
                  [this, with_condition] { return with_condition ? Expression() : Or(); });
   }
 
@@ -576,7 +575,7 @@ class Parser {
     }
     if (token.text == "(") {
       SLM_ASSIGN(const uint32_t value,
-                 TupleOrExpression({}, /*with_condition=*/true, /*explicit_parentheses=*/true));
+                 TupleOrExpression(/*with_condition=*/true, /*explicit_parentheses=*/true));
       SLM_TRY(Expect(")"));
       return value;
     }

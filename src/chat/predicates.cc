@@ -34,7 +34,50 @@ bool OneOf(std::string_view name, std::initializer_list<std::string_view> names)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Sets of numbers, each kept once, so that a value is a few indices and a union is looked up.
+// Numbers by pairs of numbers: open addressing, nothing is ever removed.
+class PairMap {
+ public:
+  // Null: not there. Of two zeros there is never anything.
+  [[nodiscard]] const uint32_t* Find(uint32_t a, uint32_t b) const {
+    const uint64_t key = KeyOf(a, b);
+    for (size_t at = HashOf(key) & mask_;; at = (at + 1) & mask_) {
+      if (entries_[at].key == key && key != 0) return &entries_[at].value;
+      if (entries_[at].key == 0) return nullptr;
+    }
+  }
+  // REQUIRES: not there, and not two zeros. Returns the value.
+  uint32_t Add(uint32_t a, uint32_t b, uint32_t value) {
+    if (2 * ++n_ > entries_.size()) {
+      std::vector<Entry> old(2 * entries_.size());
+      old.swap(entries_);
+      mask_ = entries_.size() - 1;
+      for (const Entry& entry : old) {
+        if (entry.key != 0) Place(entry);
+      }
+    }
+    Place({KeyOf(a, b), value});
+    return value;
+  }
+
+ private:
+  struct Entry {
+    uint64_t key = 0;
+    uint32_t value = 0;
+  };
+  static uint64_t KeyOf(uint32_t a, uint32_t b) { return uint64_t{a} << 32U | b; }
+  static size_t HashOf(uint64_t key) { return static_cast<size_t>((key * 0x9e3779b97f4a7c15U) >> 32U); }
+  void Place(const Entry& entry) {
+    size_t at = HashOf(entry.key) & mask_;
+    while (entries_[at].key != 0) at = (at + 1) & mask_;
+    entries_[at] = entry;
+  }
+  std::vector<Entry> entries_ = std::vector<Entry>(64);
+  size_t mask_ = 63;
+  size_t n_ = 0;
+};
+
+// Sets of numbers, each kept once, so that a value is a few indices and a union is looked up. A set stays
+// where it is.
 class Sets {
  public:
   Sets() { sets_.emplace_back(); }
@@ -48,19 +91,17 @@ class Sets {
   SetId Union(SetId a, SetId b) {
     if (a == b || b == 0) return a;
     if (a == 0) return b;
-    const uint64_t key = uint64_t{std::min(a, b)} << 32U | std::max(a, b);
-    const auto known = unions_.find(key);
-    if (known != unions_.end()) return known->second;
+    if (a > b) std::swap(a, b);
+    if (const uint32_t* known = unions_.Find(a, b)) return *known;
     std::vector<uint32_t> all;
+    all.reserve(sets_[a].size() + sets_[b].size());
     std::set_union(sets_[a].begin(), sets_[a].end(), sets_[b].begin(), sets_[b].end(),
                    std::back_inserter(all));
-    const SetId joined = Of(std::move(all));
-    unions_.emplace(key, joined);
-    return joined;
+    return unions_.Add(a, b, Of(std::move(all)));
   }
 
  private:
-  std::vector<std::vector<uint32_t>> sets_;
+  std::deque<std::vector<uint32_t>> sets_;
   struct HashOf {
     size_t operator()(const std::vector<uint32_t>& members) const {
       uint64_t hash = members.size();
@@ -69,7 +110,7 @@ class Sets {
     }
   };
   std::unordered_map<std::vector<uint32_t>, SetId, HashOf> ids_;
-  std::unordered_map<uint64_t, SetId> unions_;
+  PairMap unions_;
 };
 
 // Paths into the context: a variable, then keys and "[]" for any item, ".*" for any member.
@@ -81,6 +122,7 @@ class Paths {
     if (paths_[path].n_parts >= kMaxPathParts || paths_[path].part == ".*") return path;
     return Intern(path, std::string(part));
   }
+  [[nodiscard]] size_t size() const { return paths_.size(); }
   [[nodiscard]] PathId RootOf(PathId path) const { return paths_[path].root; }
   [[nodiscard]] uint32_t n_parts(PathId path) const { return paths_[path].n_parts; }
   [[nodiscard]] std::string Text(PathId path) const {
@@ -151,9 +193,104 @@ struct Abstract {
   friend bool operator==(const Abstract&, const Abstract&) = default;
 };
 
+// What a built-in does with text, as far as this analysis tells them apart.
+enum class FilterKind : uint8_t {
+  kTrim,
+  kText,      // of all that it is given
+  kSameText,  // the same, and a literal stays one
+  kWhole,     // all that it is given
+  kItem,      // one of the items
+  kItems,     // pairs of key and value
+  kDefault,
+  kMap,
+  kSelect,
+  kOrder,
+  kExtreme,  // an order, of which one item is left
+  kLength,
+  kSearch,  // every other
+};
+FilterKind FilterKindOf(std::string_view name) {
+  if (name == "trim") return FilterKind::kTrim;
+  if (OneOf(name, {"safe", "string"})) return FilterKind::kSameText;
+  if (OneOf(name,
+            {"capitalize", "center", "e", "escape", "forceescape", "format", "indent", "int", "float", "abs",
+             "round", "lower", "upper", "title", "tojson", "urlencode", "xmlattr", "join", "sum"})) {
+    return FilterKind::kText;
+  }
+  if (OneOf(name, {"list", "reverse", "batch", "slice"})) return FilterKind::kWhole;
+  if (OneOf(name, {"first", "last"})) return FilterKind::kItem;
+  if (name == "items") return FilterKind::kItems;
+  if (OneOf(name, {"default", "d"})) return FilterKind::kDefault;
+  if (name == "map") return FilterKind::kMap;
+  if (OneOf(name, {"select", "reject", "selectattr", "rejectattr"})) return FilterKind::kSelect;
+  if (OneOf(name, {"sort", "unique", "groupby", "dictsort"})) return FilterKind::kOrder;
+  if (OneOf(name, {"min", "max"})) return FilterKind::kExtreme;
+  if (OneOf(name, {"length", "count"})) return FilterKind::kLength;
+  return FilterKind::kSearch;
+}
+
+enum class TestKind : uint8_t { kType, kIn, kName, kEquals };
+TestKind TestKindOf(std::string_view name) {
+  // Types, and whether something is there.
+  if (OneOf(name, {"defined", "undefined", "none", "string", "number", "integer", "float", "boolean",
+                   "mapping", "iterable", "sequence", "callable", "escaped"})) {
+    return TestKind::kType;
+  }
+  if (name == "in") return TestKind::kIn;
+  return OneOf(name, {"filter", "test"}) ? TestKind::kName : TestKind::kEquals;
+}
+
+enum class MethodKind : uint8_t {
+  kStrip,
+  kText,
+  kSplit,
+  kReplace,
+  kGet,
+  kItems,
+  kMembers,
+  kWhole,
+  kNext,
+  kSearch
+};
+MethodKind MethodKindOf(std::string_view name) {
+  if (OneOf(name, {"strip", "lstrip", "rstrip"})) return MethodKind::kStrip;
+  if (OneOf(name,
+            {"upper", "lower", "title", "capitalize", "swapcase", "casefold", "join", "format", "format_map",
+             "center", "ljust", "rjust", "zfill", "expandtabs", "escape", "unescape", "striptags"})) {
+    return MethodKind::kText;
+  }
+  if (OneOf(name, {"split", "rsplit", "partition", "rpartition", "splitlines"})) return MethodKind::kSplit;
+  if (OneOf(name, {"replace", "removeprefix", "removesuffix"})) return MethodKind::kReplace;
+  if (OneOf(name, {"get", "setdefault", "pop"})) return MethodKind::kGet;
+  if (name == "items") return MethodKind::kItems;
+  if (OneOf(name, {"keys", "values"})) return MethodKind::kMembers;
+  if (OneOf(name, {"copy", "reverse", "sort", "append", "extend", "insert"})) return MethodKind::kWhole;
+  if (OneOf(name, {"cycle", "next"})) return MethodKind::kNext;
+  return MethodKind::kSearch;  // find, count, index, startswith, isdigit, changed, ...
+}
+
 class Analyst {
  public:
-  explicit Analyst(const Program& program) : program_(program) { (void)Literal(""); }
+  explicit Analyst(const Program& program)
+      : program_(program),
+        any_(Literal("*")),
+        previtem_(Literal("previtem")),
+        nextitem_(Literal("nextitem")),
+        items_(Literal("[]")),
+        any_member_(Literal(".*")),
+        first_slots_(program.nodes.size()),
+        written_(program.nodes.size()),
+        iterated_(program.nodes.size()) {
+    size_t n_slots = 0;
+    for (size_t i = 0; i < program.nodes.size(); ++i) {
+      if (program.nodes[i].op != Op::kUnit && program.nodes[i].op != Op::kFilterUnit) continue;
+      first_slots_[i] = n_slots;
+      n_slots += program.nodes[i].operands[0];
+    }
+    slots_.resize(n_slots);
+    literal_of_string_.reserve(program.strings.size());
+    for (const std::string& text : program.strings) literal_of_string_.push_back(Literal(text));
+  }
 
   Result<std::vector<ContentPredicate>> Run() {
     uint64_t n_visits = 0;
@@ -164,24 +301,10 @@ class Analyst {
         return Fail(ErrorCode::kTplBound, "variables that depend on each other in too long a chain");
       Pass();
     } while (changed_);
-    std::sort(found_.begin(), found_.end());
-    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
-    std::vector<ContentPredicate> named;
-    named.reserve(found_.size());
-    for (const Found& one : found_)
-      named.push_back(
-          {literals_[one.construct], literals_[one.literal], paths_.Text(one.subject), one.place});
-    std::sort(named.begin(), named.end(), IsBefore);
-    // Paths that differ may be written alike.
-    named.erase(std::unique(named.begin(), named.end()), named.end());
-    return named;
+    return Named();
   }
 
  private:
-  static bool IsBefore(const ContentPredicate& a, const ContentPredicate& b) {
-    return std::tie(a.place.line, a.place.column, a.construct, a.literal, a.subject) <
-           std::tie(b.place.line, b.place.column, b.construct, b.literal, b.subject);
-  }
   // A predicate by numbers: construct and literal among the literals. The empty literal is number 0.
   struct Found {
     uint32_t construct, literal;
@@ -191,6 +314,29 @@ class Analyst {
     friend bool operator<(const Found& a, const Found& b) { return a.Key() < b.Key(); }
     friend bool operator==(const Found& a, const Found& b) { return a.Key() == b.Key(); }
   };
+  // What the last pass found, each once, in the order that the header promises.
+  std::vector<ContentPredicate> Named() {
+    std::sort(found_.begin(), found_.end());
+    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+    std::vector<std::string> subjects(paths_.size());
+    for (const Found& one : found_) {
+      if (subjects[one.subject].empty()) subjects[one.subject] = paths_.Text(one.subject);
+    }
+    std::sort(found_.begin(), found_.end(), [&](const Found& a, const Found& b) {
+      if (a.place != b.place)
+        return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
+      if (a.construct != b.construct) return literals_[a.construct] < literals_[b.construct];
+      if (a.literal != b.literal) return literals_[a.literal] < literals_[b.literal];
+      return subjects[a.subject] < subjects[b.subject];
+    });
+    std::vector<ContentPredicate> named;
+    named.reserve(found_.size());
+    for (const Found& one : found_)
+      named.push_back({literals_[one.construct], literals_[one.literal], subjects[one.subject], one.place});
+    // Paths that differ may be written alike.
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    return named;
+  }
   struct Arguments {
     std::vector<Abstract> positional;
     std::vector<std::pair<std::string_view, Abstract>> keywords;
@@ -220,17 +366,38 @@ class Analyst {
     if (known != literal_ids_.end()) return known->second;
     const auto id = static_cast<uint32_t>(literals_.size());
     literal_ids_.emplace(literals_.emplace_back(text), id);
+    words_.emplace_back();
     return id;
+  }
+  // What is asked about a literal again and again.
+  struct Word {
+    SetId set = 0;        // that holds it alone; 0: not made yet
+    uint32_t member = 0;  // the literal that is it behind a dot; 0: likewise
+    Abstract context;     // the variable of that name
+    Abstract field;       // of all namespaces, by that name
+    std::optional<FilterKind> filter;
+    std::optional<TestKind> test;
+    std::optional<MethodKind> method;
+  };
+  uint32_t LiteralOf(uint32_t string) const { return literal_of_string_[string]; }
+  SetId SetOf(uint32_t literal) {
+    SetId& set = words_[literal].set;
+    if (set == 0) set = sets_.Of({literal});
+    return set;
+  }
+  uint32_t MemberPart(uint32_t literal) {
+    if (words_[literal].member == 0) {
+      const uint32_t part = Literal("." + literals_[literal]);
+      words_[literal].member = part;
+    }
+    return words_[literal].member;
   }
   SetId JoinPaths(SetId a, SetId b) {
     if (a == b || b == 0) return a;
     if (a == 0) return b;
-    const uint64_t key = uint64_t{std::min(a, b)} << 32U | std::max(a, b);
-    const auto known = path_unions_.find(key);
-    if (known != path_unions_.end()) return known->second;
-    const SetId joined = Bounded(sets_.Union(a, b));
-    path_unions_.emplace(key, joined);
-    return joined;
+    if (a > b) std::swap(a, b);
+    if (const uint32_t* known = path_unions_.Find(a, b)) return *known;
+    return path_unions_.Add(a, b, Bounded(sets_.Union(a, b)));
   }
   // Few paths: many of one variable become one that means all of them, and that takes in the others.
   SetId Bounded(SetId set) {
@@ -240,7 +407,7 @@ class Analyst {
     if (!many && !wide) return set;
     std::set<PathId> wide_paths;
     std::vector<uint32_t> fewer;
-    for (const PathId path : std::vector<uint32_t>(sets_[set])) {
+    for (const PathId path : sets_[set]) {
       if (paths_.IsWide(path)) wide_paths.insert(path);
       fewer.push_back(paths_.Widened(path));
     }
@@ -256,6 +423,8 @@ class Analyst {
     return sets_.Of(std::move(members));
   }
   SetId JoinLiterals(SetId a, SetId b) {
+    if (a == b || b == 0) return a;
+    if (a == 0) return b;
     const SetId joined = sets_.Union(a, b);
     const auto& all = sets_[joined];
     const bool many = !all.empty() && all.front() == kManyLiterals;
@@ -282,18 +451,15 @@ class Analyst {
     value.is = sets_.Of({path});
     return value;
   }
-  SetId StepAll(SetId paths, std::string_view part) {
+  // `part` is a literal.
+  SetId StepAll(SetId paths, uint32_t part) {
     if (paths == 0) return 0;
-    const uint64_t key = uint64_t{Literal(part)} << 32U | paths;
-    const auto known = steps_.find(key);
-    if (known != steps_.end()) return known->second;
-    const SetId stepped = NewStep(paths, part);
-    steps_.emplace(key, stepped);
-    return stepped;
+    if (const uint32_t* known = steps_.Find(part, paths)) return *known;
+    return steps_.Add(part, paths, NewStep(paths, literals_[part]));
   }
   SetId NewStep(SetId paths, std::string_view part) {
     std::vector<uint32_t> steps;
-    for (const PathId path : std::vector<uint32_t>(sets_[paths])) steps.push_back(paths_.Step(path, part));
+    for (const PathId path : sets_[paths]) steps.push_back(paths_.Step(path, part));
     return Bounded(Sorted(std::move(steps)));
   }
   // An item of a list or of a text.
@@ -305,18 +471,19 @@ class Analyst {
       item.is = 0;
       return item;
     }
-    item.is = JoinPaths(value.holds, StepAll(value.is, "[]"));
+    item.is = JoinPaths(value.holds, StepAll(value.is, items_));
     return item;
   }
-  Abstract MemberOf(const Abstract& value, std::string_view name) {
-    if (value.loop && value.is == 0 && !OneOf(name, {"previtem", "nextitem"})) return {};
+  // `name` is a literal.
+  Abstract MemberOf(const Abstract& value, uint32_t name) {
+    if (value.loop && value.is == 0 && name != previtem_ && name != nextitem_) return {};
     Abstract member = value;
     member.pairs = false;
     member.loop = false;
-    member.is = JoinPaths(StepAll(value.is, "." + std::string(name)), value.holds);
+    member.is = JoinPaths(StepAll(value.is, MemberPart(name)), value.holds);
     if (value.space) {
-      member = Join(member, fields_[std::string(name)]);
-      member = Join(member, fields_["*"]);
+      member = Join(member, Field(name));
+      member = Join(member, Field(any_));
     }
     return member;
   }
@@ -324,16 +491,14 @@ class Analyst {
   Abstract TextOf(const Abstract& value) {
     Abstract text;
     if (value.is == 0 && value.holds == 0) return text;
-    const uint64_t key = uint64_t{value.is} << 32U | value.holds;
-    const auto known = texts_.find(key);
-    text.is = known != texts_.end() ? known->second : NewText(value);
-    if (known == texts_.end()) texts_.emplace(key, text.is);
+    const uint32_t* known = texts_.Find(value.is, value.holds);
+    text.is = known != nullptr ? *known : texts_.Add(value.is, value.holds, NewText(value));
     return text;
   }
   SetId NewText(const Abstract& value) {
     std::vector<uint32_t> all;
     for (const SetId set : {value.is, value.holds}) {
-      for (const PathId path : std::vector<uint32_t>(sets_[set])) {
+      for (const PathId path : sets_[set]) {
         const bool container = paths_.IsStructure(path) && !paths_.IsRole(path);
         all.push_back(container ? paths_.Step(path, ".*") : path);
       }
@@ -383,14 +548,16 @@ class Analyst {
 
   // ---- variables ----
   uint32_t UnitAt(uint32_t hops) const { return units_[units_.size() - 1 - hops]; }
-  Abstract& Slot(uint32_t unit, uint32_t slot) { return slots_[uint64_t{unit} << 32U | slot]; }
-  Abstract Context(std::string_view name) {
-    Abstract& value = context_[std::string(name)];
+  Abstract& Slot(uint32_t unit, uint32_t slot) { return slots_[first_slots_[unit] + slot]; }
+  // Of all namespaces, by name; any_: of unknown name.
+  Abstract& Field(uint32_t name) { return words_[name].field; }
+  Abstract& Context(uint32_t name) {
+    Abstract& value = words_[name].context;
     if (value.is == 0 && value.callables == 0) {
-      const uint32_t function = FunctionId(name);
+      const uint32_t function = FunctionId(literals_[name]);
       Abstract input;
       if (function == kNoFunction) {
-        input = OfPath(paths_.Root(name));
+        input = OfPath(paths_.Root(literals_[name]));
       } else {
         input.callables = sets_.Of({function | kFunctionBit});
       }
@@ -404,12 +571,11 @@ class Analyst {
       case Op::kTargetName:
         Into(&Slot(units_.back(), node.operands[0]), value);
         if (node.operands[1] != kNoNode) {
-          (void)Context(Text(node.operands[1]));
-          Into(&context_[std::string(Text(node.operands[1]))], value);
+          Into(&Context(LiteralOf(node.operands[1])), value);
         }
         return;
       case Op::kTargetAttribute:
-        Into(&fields_[std::string(Text(node.operands[3]))], value);
+        Into(&Field(LiteralOf(node.operands[3])), value);
         return;
       default: {
         const Abstract item = ItemOf(value);
@@ -476,7 +642,7 @@ class Analyst {
         return;
       }
       case Op::kResolve:
-        Into(&Slot(units_.back(), operands[0]), Context(Text(operands[1])));
+        Into(&Slot(units_.back(), operands[0]), Context(LiteralOf(operands[1])));
         return;
       case Op::kAlias:
         Into(&Slot(units_.back(), operands[0]), Slot(UnitAt(operands[1]), operands[2]));
@@ -545,7 +711,7 @@ class Analyst {
     switch (node.op) {
       case Op::kString: {
         Abstract value;
-        value.literals = sets_.Of({Literal(Text(operands[0]))});
+        value.literals = SetOf(LiteralOf(operands[0]));
         return value;
       }
       case Op::kLoad:
@@ -560,7 +726,7 @@ class Analyst {
       case Op::kCaptured:
         return captured_;
       case Op::kAttribute:
-        return MemberOf(Evaluate(operands[0]), Text(operands[1]));
+        return MemberOf(Evaluate(operands[0]), LiteralOf(operands[1]));
       case Op::kItem:
         return Item(Evaluate(operands[0]), Evaluate(operands[1]), IsNumber(operands[1]), node.place);
       case Op::kSlice: {
@@ -632,7 +798,7 @@ class Analyst {
   }
   Abstract WithLiteral(Abstract value, const std::optional<std::string>& text) {
     value.literals = 0;
-    if (text && !text->empty()) value.literals = sets_.Of({Literal(*text)});
+    if (text && !text->empty()) value.literals = SetOf(Literal(*text));
     return value;
   }
 
@@ -641,21 +807,26 @@ class Analyst {
     if (!by.empty()) Declare("item", by, nullptr, place);
     if (by.empty() && key.literals != 0 && key.is == 0) {
       Abstract member;
-      for (const uint32_t name : std::vector<uint32_t>(sets_[key.literals]))
-        member = Join(member, MemberOf(value, literals_[name]));
+      for (const uint32_t name : sets_[key.literals]) member = Join(member, MemberOf(value, name));
       return member;
     }
     const Abstract item = ItemOf(value);
     if (is_number) return item;
     Abstract any = value.space ? AllFields() : Abstract{};
-    for (const PathId path : std::vector<uint32_t>(sets_[value.is])) {
+    for (const PathId path : sets_[value.is]) {
       if (paths_.n_parts(path) > 0) any = Join(any, OfPath(paths_.Step(path, ".*")));
     }
     return Join(item, any);
   }
   Abstract AllFields() {
+    std::vector<uint32_t> names;
+    for (uint32_t name = 0; name < words_.size(); ++name) {
+      if (!(Field(name) == Abstract{})) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end(),
+              [this](uint32_t a, uint32_t b) { return literals_[a] < literals_[b]; });
     Abstract any;
-    for (const auto& [name, value] : fields_) any = Join(any, value);
+    for (const uint32_t name : names) any = Join(any, Field(name));
     return any;
   }
 
@@ -713,7 +884,7 @@ class Analyst {
   Abstract Below(const Abstract& value) {
     std::vector<uint32_t> all;
     for (const SetId set : {value.is, value.holds}) {
-      for (const PathId path : std::vector<uint32_t>(sets_[set])) {
+      for (const PathId path : sets_[set]) {
         if (paths_.IsStructure(path) && !paths_.IsRole(path)) all.push_back(paths_.Step(path, ".*"));
       }
     }
@@ -735,7 +906,7 @@ class Analyst {
     for (size_t i = 0; i < 2; ++i) {
       if (operands[position + i] == kNoNode) continue;
       const Abstract spread = Evaluate(operands[position + i]);
-      arguments.rest = Join(arguments.rest, Join(ItemOf(spread), MemberOf(spread, "*")));
+      arguments.rest = Join(arguments.rest, Join(ItemOf(spread), MemberOf(spread, any_)));
     }
     return arguments;
   }
@@ -752,7 +923,7 @@ class Analyst {
   Abstract Filter(const ProgramNode& node) {
     const Abstract receiver = Evaluate(node.operands[1]);
     const Arguments arguments = CallEnd(node, 2);
-    return ApplyFilter(Text(node.operands[0]), receiver, arguments, node.place);
+    return ApplyFilter(LiteralOf(node.operands[0]), receiver, arguments, node.place);
   }
 
   // White space only, or nothing: what trimming takes anyway.
@@ -766,37 +937,46 @@ class Analyst {
     return true;
   }
 
-  Abstract ApplyFilter(std::string_view name, const Abstract& receiver, const Arguments& arguments,
+  // `filter` is a literal, its name.
+  Abstract ApplyFilter(uint32_t filter, const Abstract& receiver, const Arguments& arguments,
                        SourcePlace place) {
+    const std::string_view name = literals_[filter];
+    std::optional<FilterKind>& kind = words_[filter].filter;
+    if (!kind) kind = FilterKindOf(name);
     const Abstract all = Join(receiver, AllOf(arguments));
-    if (name == "trim") {
-      if (!TrimsBlanks(arguments)) Searches(name, receiver, arguments, place);
-      return TextOf(receiver);
-    }
-    if (OneOf(name, {"capitalize", "center", "e",         "escape",  "forceescape", "format", "indent",
-                     "int",        "float",  "abs",       "round",   "lower",       "upper",  "title",
-                     "string",     "tojson", "urlencode", "xmlattr", "safe",        "join",   "sum"})) {
-      Abstract text = TextOf(all);
-      if (OneOf(name, {"safe", "string"})) text.literals = receiver.literals;
-      return text;
-    }
-    if (OneOf(name, {"list", "reverse", "batch", "slice"})) return all;
-    if (OneOf(name, {"first", "last"})) return ItemOf(receiver);
-    if (name == "items") return Pairs(receiver);
-    if (OneOf(name, {"default", "d"})) {
-      if (arguments.positional.size() + arguments.keywords.size() > 1) DeclareTruth(receiver, place);
-      return all;
-    }
-    if (name == "map") return Map(receiver, arguments, place);
-    if (OneOf(name, {"select", "reject", "selectattr", "rejectattr"}))
-      return Select(name, receiver, arguments, place);
-    if (OneOf(name, {"sort", "unique", "min", "max", "groupby", "dictsort"})) {
-      Orders(name, receiver, arguments, place);
-      return OneOf(name, {"min", "max"}) ? ItemOf(receiver) : all;
-    }
-    if (OneOf(name, {"length", "count"})) {
-      Declare("length", Subjects(receiver, Counts::kContent, false), nullptr, place);
-      return {};
+    switch (*kind) {
+      case FilterKind::kTrim:
+        if (!TrimsBlanks(arguments)) Searches(name, receiver, arguments, place);
+        return TextOf(receiver);
+      case FilterKind::kText:
+        return TextOf(all);
+      case FilterKind::kSameText: {
+        Abstract text = TextOf(all);
+        text.literals = receiver.literals;
+        return text;
+      }
+      case FilterKind::kWhole:
+        return all;
+      case FilterKind::kItem:
+        return ItemOf(receiver);
+      case FilterKind::kItems:
+        return Pairs(receiver);
+      case FilterKind::kDefault:
+        if (arguments.positional.size() + arguments.keywords.size() > 1) DeclareTruth(receiver, place);
+        return all;
+      case FilterKind::kMap:
+        return Map(receiver, arguments, place);
+      case FilterKind::kSelect:
+        return Select(name, receiver, arguments, place);
+      case FilterKind::kOrder:
+      case FilterKind::kExtreme:
+        Orders(name, receiver, arguments, place);
+        return *kind == FilterKind::kExtreme ? ItemOf(receiver) : all;
+      case FilterKind::kLength:
+        Declare("length", Subjects(receiver, Counts::kContent, false), nullptr, place);
+        return {};
+      case FilterKind::kSearch:
+        break;
     }
     Searches(name, receiver, arguments, place);
     return TextOf(all);
@@ -813,14 +993,14 @@ class Analyst {
   // A part of each item, by the name in `attribute`: "content", "function.name".
   Abstract Part(const Abstract& item, const Abstract* attribute) {
     if (attribute == nullptr) return item;
-    if (attribute->literals == 0 || attribute->is != 0) return Join(ItemOf(item), MemberOf(item, "*"));
+    if (attribute->literals == 0 || attribute->is != 0) return Join(ItemOf(item), MemberOf(item, any_));
     Abstract part;
-    for (const uint32_t literal : std::vector<uint32_t>(sets_[attribute->literals])) {
+    for (const uint32_t literal : sets_[attribute->literals]) {
       Abstract at = item;
-      const std::string names = literals_[literal];
+      const std::string& names = literals_[literal];
       for (size_t begin = 0; begin <= names.size();) {
         const size_t end = std::min(names.find('.', begin), names.size());
-        at = MemberOf(at, names.substr(begin, end - begin));
+        at = MemberOf(at, Literal(std::string_view(names).substr(begin, end - begin)));
         begin = end + 1;
       }
       part = Join(part, at);
@@ -845,8 +1025,8 @@ class Analyst {
     Arguments rest = arguments;
     rest.positional.erase(rest.positional.begin());
     Abstract value;
-    for (const uint32_t name : std::vector<uint32_t>(sets_[arguments.positional[0].literals]))
-      value = Join(value, ApplyFilter(literals_[name], item, rest, place));
+    for (const uint32_t name : sets_[arguments.positional[0].literals])
+      value = Join(value, ApplyFilter(name, item, rest, place));
     if (arguments.positional[0].literals == 0) Searches("map", item, rest, place);
     return Holding(Join(value, TextOf(item)));
   }
@@ -866,8 +1046,7 @@ class Analyst {
     const Abstract test = rest.positional[0];
     rest.positional.erase(rest.positional.begin());
     if (test.literals == 0) Searches(name, subject, rest, place);
-    for (const uint32_t literal : std::vector<uint32_t>(sets_[test.literals]))
-      ApplyTest(literals_[literal], subject, rest, place);
+    for (const uint32_t literal : sets_[test.literals]) ApplyTest(literal, subject, rest, place);
     return receiver;
   }
 
@@ -883,38 +1062,40 @@ class Analyst {
       }
     }
     const Abstract item =
-        name == "dictsort" ? Join(MemberOf(receiver, "*"), ItemOf(receiver)) : ItemOf(receiver);
+        name == "dictsort" ? Join(MemberOf(receiver, any_), ItemOf(receiver)) : ItemOf(receiver);
     Declare(name, Subjects(Part(item, attribute), Counts::kContent, true), nullptr, place);
   }
 
   Abstract Pairs(const Abstract& value) {
     Abstract pairs = Holding(value);
-    pairs.holds = JoinPaths(value.holds, StepAll(value.is, ".*"));
+    pairs.holds = JoinPaths(value.holds, StepAll(value.is, any_member_));
     pairs.pairs = true;
     return pairs;
   }
 
   Abstract Test(const ProgramNode& node) {
     const Abstract receiver = Evaluate(node.operands[1]);
-    ApplyTest(Text(node.operands[0]), receiver, CallEnd(node, 2), node.place);
+    ApplyTest(LiteralOf(node.operands[0]), receiver, CallEnd(node, 2), node.place);
     return {};
   }
-  void ApplyTest(std::string_view name, const Abstract& receiver, const Arguments& arguments,
-                 SourcePlace place) {
-    // Types, and whether something is there.
-    if (OneOf(name, {"defined", "undefined", "none", "string", "number", "integer", "float", "boolean",
-                     "mapping", "iterable", "sequence", "callable", "escaped"})) {
-      return;
+  // `test` is a literal, its name.
+  void ApplyTest(uint32_t test, const Abstract& receiver, const Arguments& arguments, SourcePlace place) {
+    const std::string_view name = literals_[test];
+    std::optional<TestKind>& kind = words_[test].test;
+    if (!kind) kind = TestKindOf(name);
+    switch (*kind) {
+      case TestKind::kType:
+        return;
+      case TestKind::kIn:
+        Contains(name, receiver, FirstOf(arguments), place);
+        return;
+      case TestKind::kName:
+        Searches(name, receiver, arguments, place);
+        return;
+      case TestKind::kEquals:
+        Equals(name, receiver, FirstOf(arguments), place);
+        return;
     }
-    if (name == "in") {
-      Contains(name, receiver, FirstOf(arguments), place);
-      return;
-    }
-    if (name == "filter" || name == "test") {
-      Searches(name, receiver, arguments, place);
-      return;
-    }
-    Equals(name, receiver, FirstOf(arguments), place);
   }
 
   Abstract Call(const ProgramNode& node, const Abstract* caller) {
@@ -924,7 +1105,7 @@ class Analyst {
       return CallAny(function, CallEnd(node, 1), caller, node.place);
     }
     const Abstract receiver = Evaluate(callee.operands[0]);
-    const std::string_view name = Text(callee.operands[1]);
+    const uint32_t name = LiteralOf(callee.operands[1]);
     const Abstract member = MemberOf(receiver, name);
     const Arguments arguments = CallEnd(node, 1);
     const Abstract value = Method(name, receiver, arguments, callee.place);
@@ -932,36 +1113,39 @@ class Analyst {
     return Join(value, CallAny(member, arguments, caller, node.place));
   }
 
-  Abstract Method(std::string_view name, const Abstract& receiver, const Arguments& arguments,
-                  SourcePlace place) {
-    const Abstract all = Join(receiver, AllOf(arguments));
-    if (OneOf(name, {"strip", "lstrip", "rstrip"})) {
-      if (!TrimsBlanks(arguments)) Searches(name, receiver, arguments, place);
-      return TextOf(receiver);
+  // `method` is a literal, its name.
+  Abstract Method(uint32_t method, const Abstract& receiver, const Arguments& arguments, SourcePlace place) {
+    const std::string_view name = literals_[method];
+    std::optional<MethodKind>& kind = words_[method].method;
+    if (!kind) kind = MethodKindOf(name);
+    switch (*kind) {
+      case MethodKind::kStrip:
+        if (!TrimsBlanks(arguments)) Searches(name, receiver, arguments, place);
+        return TextOf(receiver);
+      case MethodKind::kText:
+        return TextOf(Join(receiver, AllOf(arguments)));
+      case MethodKind::kSplit:
+        Searches(name, receiver, arguments, place);
+        return Holding(TextOf(receiver));
+      case MethodKind::kReplace:
+        Searches(name, receiver, arguments, place);
+        return TextOf(Join(receiver, AllOf(arguments)));
+      case MethodKind::kGet: {
+        if (arguments.positional.empty()) return ItemOf(receiver);
+        const Abstract item = Item(receiver, arguments.positional[0], false, place);
+        return arguments.positional.size() > 1 ? Join(item, arguments.positional[1]) : item;
+      }
+      case MethodKind::kItems:
+        return Pairs(receiver);
+      case MethodKind::kMembers:
+        return Holding(MemberOf(receiver, any_));
+      case MethodKind::kWhole:
+        return Join(receiver, AllOf(arguments));
+      case MethodKind::kNext:
+        return Join(ItemOf(receiver), AllOf(arguments));
+      case MethodKind::kSearch:
+        break;
     }
-    if (OneOf(name, {"upper", "lower", "title", "capitalize", "swapcase", "casefold", "join", "format",
-                     "format_map", "center", "ljust", "rjust", "zfill", "expandtabs", "escape", "unescape",
-                     "striptags"})) {
-      return TextOf(all);
-    }
-    if (OneOf(name, {"split", "rsplit", "partition", "rpartition", "splitlines"})) {
-      Searches(name, receiver, arguments, place);
-      return Holding(TextOf(receiver));
-    }
-    if (OneOf(name, {"replace", "removeprefix", "removesuffix"})) {
-      Searches(name, receiver, arguments, place);
-      return TextOf(all);
-    }
-    if (name == "get" || name == "setdefault" || name == "pop") {
-      if (arguments.positional.empty()) return ItemOf(receiver);
-      const Abstract item = Item(receiver, arguments.positional[0], false, place);
-      return arguments.positional.size() > 1 ? Join(item, arguments.positional[1]) : item;
-    }
-    if (name == "items") return Pairs(receiver);
-    if (OneOf(name, {"keys", "values"})) return Holding(MemberOf(receiver, "*"));
-    if (OneOf(name, {"copy", "reverse", "sort", "append", "extend", "insert"})) return all;
-    if (OneOf(name, {"cycle", "next"})) return Join(ItemOf(receiver), AllOf(arguments));
-    // find, count, index, startswith, isdigit, changed, ...
     Searches(name, receiver, arguments, place);
     return {};
   }
@@ -969,7 +1153,7 @@ class Analyst {
   Abstract CallAny(const Abstract& function, const Arguments& arguments, const Abstract* caller,
                    SourcePlace place) {
     Abstract result;
-    for (const uint32_t callable : std::vector<uint32_t>(sets_[function.callables])) {
+    for (const uint32_t callable : sets_[function.callables]) {
       if ((callable & kFunctionBit) != 0) {
         result = Join(result, CallFunctionNamed(callable & ~kFunctionBit, arguments, place));
       } else if (At(callable).op == Op::kMacro) {
@@ -992,10 +1176,10 @@ class Analyst {
     if (is("raise_exception") || is("strftime_now")) return {};
     const Abstract all = AllOf(arguments);
     if (is("namespace")) {
-      for (const auto& [name, value] : arguments.keywords) Into(&fields_[std::string(name)], value);
+      for (const auto& [name, value] : arguments.keywords) Into(&Field(Literal(name)), value);
       for (const Abstract& value : arguments.positional)
-        Into(&fields_["*"], Join(ItemOf(value), MemberOf(value, "*")));
-      Into(&fields_["*"], arguments.rest);
+        Into(&Field(any_), Join(ItemOf(value), MemberOf(value, any_)));
+      Into(&Field(any_), arguments.rest);
       Abstract space;
       space.space = true;
       return space;
@@ -1030,19 +1214,22 @@ class Analyst {
   Sets sets_;
   Paths paths_;
   std::deque<std::string> literals_;  // they stay where they are
+  std::deque<Word> words_;            // by literal; likewise
   std::unordered_map<std::string_view, uint32_t> literal_ids_;
-  std::unordered_map<uint64_t, SetId> path_unions_;
-  std::unordered_map<uint64_t, Abstract> slots_;     // by unit and slot
-  std::map<std::string, Abstract> context_;          // by name
-  std::map<std::string, Abstract> fields_;           // of all namespaces, by name; "*": of unknown name
-  std::unordered_map<uint32_t, Abstract> written_;   // by unit
-  std::unordered_map<uint32_t, Abstract> iterated_;  // by unit of a recursive loop
-  std::vector<uint32_t> units_;                      // around what is evaluated, innermost last
+  const uint32_t none_ = Literal("");  // kManyLiterals
+  uint32_t any_, previtem_, nextitem_, items_, any_member_;
+  std::vector<uint32_t> literal_of_string_;
+  std::vector<size_t> first_slots_;  // by unit
+  std::vector<Abstract> slots_;
+  std::vector<Abstract> written_;   // by unit
+  std::vector<Abstract> iterated_;  // by unit of a recursive loop
+  std::vector<uint32_t> units_;     // around what is evaluated, innermost last
   std::vector<Abstract> outputs_;
   Abstract captured_;
-  std::unordered_map<uint64_t, SetId> steps_;  // by part and set
-  std::unordered_map<uint64_t, SetId> texts_;  // by both sets of a value
-  std::vector<Found> found_;                   // of the last pass, which finds all
+  PairMap path_unions_;
+  PairMap steps_;             // by part and set
+  PairMap texts_;             // by both sets of a value
+  std::vector<Found> found_;  // of the last pass, which finds all
   bool changed_ = false;
 };
 

@@ -1035,11 +1035,16 @@ Value Runtime::PythonItem(const Value& object, const Value& key) {
 }
 
 Value Runtime::Attribute(const Value& object, const Value& name, AttributeId id) {
-  if (object.is_undefined()) {
-    // Asking for a protocol method is answered; every other attribute raises.
-    return RaiseUndefined(object);
-  }
   const std::string_view text = View(name);
+  if (object.is_undefined()) {
+    // Attributes that the object really has are unsafe; every other raises.
+    constexpr std::string_view kOwn[] = {"_undefined_hint",    "_undefined_obj",
+                                         "_undefined_name",    "_undefined_exception",
+                                         "_undefined_message", "_fail_with_undefined_error"};
+    const bool held = (text.starts_with("__") && IsObjectAttribute(text)) ||
+                      std::find(std::begin(kOwn), std::end(kOwn), text) != std::end(kOwn);
+    return held ? UnsafeAttribute(object, text) : RaiseUndefined(object);
+  }
   bool unsafe = false;
   const Value value = PythonAttribute(object, text, id, &unsafe);
   if (value.failed()) return value;

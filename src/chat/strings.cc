@@ -666,11 +666,8 @@ Value CallStringMethod(Runtime& runtime, AttributeId id, const Value& receiver,
       Value given[1];
       if (!Bind(runtime, "splitlines", arguments, {"keepends"}, 0, given)) return Value::Error();
       if (!given[0].is_missing() && !given[0].is_integer()) {
-        if (given[0].is_undefined()) return runtime.RaiseUndefined(given[0]);
-        if (given[0].kind() != ValueKind::kFloat)
-          return runtime.RaiseType("'" + std::string(TypeName(given[0])) +
-                                   "' object cannot be interpreted as an integer");
-        return runtime.RaiseType("'float' object cannot be interpreted as an integer");
+        return runtime.RaiseType("'" + std::string(TypeName(given[0])) +
+                                 "' object cannot be interpreted as an integer");
       }
       std::vector<Value> lines;
       if (!SplitLines(runtime, receiver, !given[0].is_missing() && Truth(given[0]), &lines))

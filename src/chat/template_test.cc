@@ -386,6 +386,9 @@ TEST(TemplateRefusal, NamesConstructAndPlace) {
       {"{{ [1]|random }}", ErrorCode::kTplForbidden, 7},
       {"{{ messages.__class__ }}", ErrorCode::kTplForbidden, 12},
       {"{{ messages['__class__'] }}", ErrorCode::kTplForbidden, 12},
+      {"{{ ''.__class__.__mro__[1].__subclasses__() }}", ErrorCode::kTplForbidden, 5},
+      {"{{ x|map('upper')|list }}{{ cycler.__init__.__globals__ }}", ErrorCode::kTplForbidden, 34},
+      {"{{ self.__init__ }}", ErrorCode::kTplForbidden, 7},
       {"{{ lipsum() }}", ErrorCode::kTplForbidden, 3},
       {"{{ 1", ErrorCode::kTplSyntax, 0},
       {"{# open", ErrorCode::kTplSyntax, 0},
@@ -419,6 +422,9 @@ TEST(TemplateRefusal, WhatTheReferenceRefusesRaisesWhenItRuns) {
       {"{{ 1 | from_json }}", "TemplateAssertionError: "},
       {"{{ 1 is unheard_of }}", "TemplateAssertionError: "},
       {"{{ 'a'['__cl' ~ 'ass__'].x }}", "SecurityError: "},
+      {"{{ ['a'] | map(attribute='__cl' ~ 'ass__') | map(attribute='x') | list }}", "SecurityError: "},
+      {"{{ '{0.__class__.__mro__}'.format(1) }}", "SecurityError: "},
+      {"{{ ('{0.__cl' ~ 'ass__.x}').format(messages) }}", "SecurityError: "},
       {"{% set d = namespace() %}{% set d._x = 1 %}", "SecurityError: "},
       {"{{ range(10**9) }}", "OverflowError: "},
   };
@@ -430,6 +436,9 @@ TEST(TemplateRefusal, WhatTheReferenceRefusesRaisesWhenItRuns) {
     EXPECT_TRUE(rendered.error().message.starts_with(message)) << rendered.error().message;
   }
   EXPECT_EQ(RenderText("{% if false %}{{ 1 | from_json }}{% endif %}ok", kHello)->text, "ok");
+  // By a filter's name that only shows at run time.
+  EXPECT_EQ(RenderText("{{ ['a'] | map('attr', '__class__') | list }}", kHello).error().code,
+            ErrorCode::kTplForbidden);
 }
 
 TEST(TemplateRefusal, IllFormedSourceIsRefusedAtItsFirstByte) {
@@ -442,15 +451,25 @@ TEST(TemplateRefusal, IllFormedSourceIsRefusedAtItsFirstByte) {
 TEST(TemplateRefusal, DeepNestingIsBounded) {
   std::string deep = "{{ ";
   for (int i = 0; i < 10000; ++i) deep += "(";
-  const auto compiled = Template::Compile(deep + "1" + std::string(10000, ')') + " }}");
-  ASSERT_FALSE(compiled.has_value());
-  EXPECT_EQ(compiled.error().code, ErrorCode::kTplBound);
+  std::string lists = "{{ ";
+  for (int i = 0; i < 10000; ++i) lists += "[";
   std::string blocks;
   for (int i = 0; i < 10000; ++i) blocks += "{% if 1 %}";
-  EXPECT_EQ(Template::Compile(blocks).error().code, ErrorCode::kTplBound);
   std::string nots = "{{ ";
   for (int i = 0; i < 10000; ++i) nots += "not ";
-  EXPECT_EQ(Template::Compile(nots + "1 }}").error().code, ErrorCode::kTplBound);
+  std::string macros;
+  for (int i = 0; i < 10000; ++i) macros += "{% macro f() %}";
+  for (const std::string& source : {deep + "1" + std::string(10000, ')') + " }}",
+                                    lists + std::string(10000, ']') + " }}", blocks, nots + "1 }}", macros}) {
+    SCOPED_TRACE(source.substr(0, 20));
+    const auto compiled = Template::Compile(source);
+    ASSERT_FALSE(compiled.has_value());
+    EXPECT_EQ(compiled.error().code, ErrorCode::kTplBound);
+    // Where the limit was passed, not where the source ends.
+    EXPECT_GT(compiled.error().byte_offset.value_or(0), 50u);
+    EXPECT_LT(compiled.error().byte_offset.value_or(UINT64_MAX), 2000u);
+    EXPECT_TRUE(compiled.error().message.starts_with("line 1, column ")) << compiled.error().message;
+  }
 }
 
 // A chain nests in the IR, not in the source: it is bounded all the same, and what compiles also loads.
@@ -512,9 +531,14 @@ TEST(TemplateBudget, StepsDepthTextOutputAndMemoryAreCounted) {
     const auto small = Template::Load(SerializeProgram(program));
     ASSERT_TRUE(small.has_value());
     const json::Document context = Json(kHello);
-    const auto rendered = small->Render(context.root(), {});
+    SourcePlace fault;
+    RenderOptions options;
+    options.fault = &fault;
+    const auto rendered = small->Render(context.root(), options);
     ASSERT_FALSE(rendered.has_value());
     EXPECT_EQ(rendered.error().code, ErrorCode::kTplBudget) << rendered.error().ToString();
+    EXPECT_EQ(fault.line, 1u);
+    EXPECT_GE(fault.column, 4u);
   }
   for (const size_t i : {size_t{0}, size_t{3}, size_t{5}, size_t{6}}) {
     const auto rendered = RenderText(sources[i], kHello);

@@ -176,7 +176,7 @@ class Dumper {
       for (size_t at = 0; at < part.size();) {
         const size_t begin = at;
         const auto byte = static_cast<unsigned char>(part[at]);
-        if (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\') {
+        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\') {
           ++at;
           continue;
         }
@@ -185,7 +185,7 @@ class Dumper {
         if (const size_t index = c < 0x80 ? kFrom.find(static_cast<char>(c)) : std::string_view::npos;
             index != std::string_view::npos) {
           escape = {'\\', kTo[index]};
-        } else if (c < 0x20 || (ensure_ascii_ && c > 0x7f)) {
+        } else if (c < 0x20 || (ensure_ascii_ && c >= 0x7f)) {
           escape = Escaped(c);
         } else {
           continue;
@@ -224,7 +224,7 @@ Value ToJsonFilter(Runtime& runtime, const Value& value, const CallArguments& ar
     } else if (const auto width = AsIndex(given[1])) {
       if (*width > 4096) return runtime.OverBudget("tojson with an indent of more than 4096");
       indent = std::string(static_cast<size_t>(std::max<int64_t>(*width, 0)), ' ');
-    } else {
+    } else if (!value.is_string()) {  // json.dumps writes a text before it looks at the indent
       return runtime.RaiseType("can't multiply sequence by non-int of type '" +
                                std::string(TypeName(given[1])) + "'");
     }
@@ -239,6 +239,7 @@ Value ToJsonFilter(Runtime& runtime, const Value& value, const CallArguments& ar
     }
     for (size_t i = 0; i < 2; ++i) {
       if (!parts[i].is_string()) {
+        if (value.is_string()) continue;  // nor at the separators
         return runtime.RaiseType("make_encoder() argument must be str, not " +
                                  std::string(TypeName(parts[i])));
       }
