@@ -226,15 +226,6 @@ Result<TemplateModel> OpenGgufTemplate(const std::string& path) {
   return out;
 }
 
-// The text of a tokenizer.json.
-Result<std::string> ReadTokenizerFile(const std::string& path) {
-  if (path.ends_with(".gguf")) {
-    return Fail(MakeError(ErrorCode::kTokUnsupported, "vocabularies of this kind are not run by this version")
-                    .In(path));
-  }
-  return ReadTextFile(path, kMaxTokenizerBytes);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelName& model,
@@ -243,6 +234,10 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelNam
   if (path.ends_with(".model") && !IsDirectory(path)) {
     SLM_ASSIGN(const std::string file, ReadTextFile(path, kMaxTokenizerBytes));
     return Named(tokenizer::Tokenizer::FromSentencePiece(AsBytes(file)), path);
+  }
+  if (path.ends_with(".gguf") && !IsDirectory(path)) {
+    SLM_ASSIGN(const auto file, MappedFile::Open(path));
+    return Named(tokenizer::Tokenizer::FromGguf(file->bytes(), options), path);
   }
   SLM_ASSIGN(const std::optional<SourceFolder> folder, SourceFolder::Find(model));
   if (folder) {
@@ -258,7 +253,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelNam
     decided.lenient = options.lenient;
     return Named(tokenizer::Tokenizer::FromJson(std::move(text), decided), path);
   }
-  SLM_ASSIGN(std::string text, ReadTokenizerFile(path));
+  SLM_ASSIGN(std::string text, ReadTextFile(path, kMaxTokenizerBytes));
   return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), path);
 }
 

@@ -18,7 +18,8 @@ struct ModelName {
   std::string store_directory;
 };
 
-// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, a .slm file or an acquisition.
+// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, the vocabulary of a .gguf, a .slm file
+// or an acquisition.
 // Errors name the file.
 [[nodiscard]] Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(
     const ModelName& model, const tokenizer::LoadOptions& options = {});

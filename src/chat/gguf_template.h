@@ -1,8 +1,5 @@
-// The chat template in the metadata of a GGUF file (TPL-06).
-//
-// Layout (all little-endian): "GGUF", u32 version (2 or 3), u64 tensors, u64 pairs; each pair is a key (u64
-// length, bytes), a u32 type and a value. Source: the format's specification in the ggml repository
-// (docs/gguf.md). Only what a rendering needs is kept; everything else is skipped, never allocated.
+// The chat template in the metadata of a GGUF file (TPL-06; gguf/metadata.h). Only what a rendering needs is
+// kept.
 #ifndef SLM_CHAT_GGUF_TEMPLATE_H_
 #define SLM_CHAT_GGUF_TEMPLATE_H_
 

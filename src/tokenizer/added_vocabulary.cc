@@ -89,6 +89,16 @@ Status AddedVocabulary::Build() {
                       .Field("$.added_tokens"));
     }
   }
+  if (longest_first_) {
+    for (uint32_t i = 0; i < tokens_.size(); ++i) {
+      by_length_.push_back(i);
+      is_plain_ = is_plain_ && !tokens_[i].lstrip && !tokens_[i].rstrip;
+    }
+    std::sort(by_length_.begin(), by_length_.end(), [this](uint32_t a, uint32_t b) {
+      return std::pair(tokens_[b].content.size(), a) < std::pair(tokens_[a].content.size(), b);
+    });
+    is_plain_ = is_plain_ && !MayOverlap();
+  }
   raw_matcher_.Build();
   normalized_matcher_.Build();
   return {};
@@ -135,6 +145,54 @@ Result<std::vector<AddedVocabulary::Found>> AddedVocabulary::FindIn(std::string_
   return out;
 }
 
+// Whether the end of one token is the beginning of another: then two may stand across each other in a text.
+bool AddedVocabulary::MayOverlap() const {
+  std::unordered_set<std::string_view> beginnings;
+  for (const AddedToken& token : tokens_) {
+    for (size_t n = 1; n < token.content.size(); ++n)
+      beginnings.insert(std::string_view(token.content).substr(0, n));
+  }
+  return std::any_of(tokens_.begin(), tokens_.end(), [&beginnings](const AddedToken& token) {
+    for (size_t at = 1; at < token.content.size(); ++at) {
+      if (beginnings.contains(std::string_view(token.content).substr(at))) return true;
+    }
+    return false;
+  });
+}
+
+std::vector<AddedVocabulary::Found> AddedVocabulary::FindLongestFirst(std::string_view text,
+                                                                      Unmatched unmatched) const {
+  const auto is_space = [text](size_t at) {
+    return text[at] == ' ' || (text[at] >= '\t' && text[at] <= '\r');
+  };
+  std::vector<Found> parts = {{0, text.size(), kNoToken}};
+  for (const uint32_t index : by_length_) {
+    const AddedToken& token = tokens_[index];
+    if (unmatched != Unmatched::kNone && token.special) continue;
+    if (unmatched == Unmatched::kMarkers && SkipSpaceForwards(token.content, 0) < token.content.size())
+      continue;
+    if (text.find(token.content) == std::string_view::npos) continue;
+    std::vector<Found> next;
+    for (const Found& part : parts) {
+      size_t at = part.begin;
+      while (part.added == kNoToken) {
+        const size_t match = text.substr(0, part.end).find(token.content, at);
+        if (match == std::string_view::npos) break;
+        size_t begin = match;
+        size_t end = match + token.content.size();
+        while (token.lstrip && begin > at && is_space(begin - 1)) --begin;
+        while (token.rstrip && end < part.end && is_space(end)) ++end;
+        if (at < begin) next.push_back({at, begin, kNoToken});
+        next.push_back({begin, end, index});
+        at = end;
+      }
+      if (at < part.end) next.push_back({at, part.end, part.added});
+    }
+    parts = std::move(next);
+  }
+  return parts;
+}
+
 Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, Unmatched unmatched) const {
   const Matcher& matcher = normalized ? normalized_matcher_ : raw_matcher_;
   const std::vector<Piece> before = std::move(pieces->pieces());
@@ -149,7 +207,12 @@ Status AddedVocabulary::Cut(PreTokenized* pieces, bool normalized, Unmatched unm
       after.push_back(pieces->Slice(piece, {0, piece.range.end - piece.range.begin}));
       continue;
     }
-    SLM_ASSIGN(const std::vector<Found> found, FindIn(pieces->Text(piece), matcher, unmatched));
+    std::vector<Found> found;
+    if (longest_first_ && !(is_plain_ && unmatched == Unmatched::kNone)) {
+      found = FindLongestFirst(pieces->Text(piece), unmatched);
+    } else {
+      SLM_ASSIGN(found, FindIn(pieces->Text(piece), matcher, unmatched));
+    }
     for (const Found& part : found) {
       if (part.begin == part.end) continue;
       after.push_back(

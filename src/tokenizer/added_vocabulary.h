@@ -44,6 +44,10 @@ class AddedVocabulary {
   // A token whose text is there already replaces it. `normalizer` may be null.
   // TOK-ADDED-DUP if another token has the same normalized form; TOK-SCHEMA if that is empty.
   [[nodiscard]] Status Add(AddedToken token, const Normalizer* normalizer);
+  // Call before Build: the token of the longest text is looked for first, then the next over what is left (of
+  // equal length, the earlier one), and one that may not match hides nothing. White space beside tokens is
+  // that of ASCII. For vocabularies of GGUF files; all tokens must be not normalized.
+  void SearchLongestFirst() { longest_first_ = true; }
   [[nodiscard]] Status Build();
 
   [[nodiscard]] const std::vector<AddedToken>& tokens() const { return tokens_; }
@@ -67,6 +71,8 @@ class AddedVocabulary {
   };
   [[nodiscard]] Result<std::vector<Found>> FindIn(std::string_view text, const Matcher& matcher,
                                                   Unmatched unmatched) const;
+  [[nodiscard]] std::vector<Found> FindLongestFirst(std::string_view text, Unmatched unmatched) const;
+  [[nodiscard]] bool MayOverlap() const;
 
   std::vector<AddedToken> tokens_;
   std::unordered_map<std::string, uint32_t> by_content_;
@@ -74,6 +80,9 @@ class AddedVocabulary {
   std::unordered_set<std::string> special_texts_;
   Matcher raw_matcher_;
   Matcher normalized_matcher_;
+  bool longest_first_ = false;
+  bool is_plain_ = true;             // leftmost and longest gives the same as longest first
+  std::vector<uint32_t> by_length_;  // with longest_first_
 };
 
 }  // namespace slm::tokenizer

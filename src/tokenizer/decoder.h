@@ -40,6 +40,8 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
   [[nodiscard]] virtual Status Decode(std::vector<std::string>* tokens) const = 0;
+  // Whether Decode skips special tokens by itself, since what it does to others depends on where they stood.
+  [[nodiscard]] virtual bool takes_special_tokens() const { return false; }
   // Appends the stages of this decoder.
   virtual void MakeStages(std::vector<std::unique_ptr<DecoderStage>>* stages) const = 0;
 };

@@ -4,12 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <queue>
 #include <unordered_map>
 #include <utility>
 
 #include "base/utf8.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/score_merge.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -317,7 +317,9 @@ class SpmModel : public Model {
   explicit SpmModel(std::shared_ptr<const Table> table) : table_(std::move(table)) {}
   [[nodiscard]] const Vocabulary& vocabulary() const override { return table_->vocabulary; }
   [[nodiscard]] bool has_byte_tokens() const override { return false; }
-  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override { return {}; }
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override {
+    return PartsByCutting(table_->vocabulary);
+  }
 
  protected:
   // Appends one piece; an unknown one as bytes, or joined with the unknown one before it.
@@ -415,66 +417,25 @@ class SpmBpeModel final : public SpmModel {
   explicit SpmBpeModel(std::shared_ptr<const Table> table) : SpmModel(std::move(table)) {}
 
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override {
-    struct Symbol {
-      uint32_t begin, end;
-      int64_t previous, next;
-      bool frozen;
-    };
-    struct Pair {
-      float score;
-      int64_t left, right;
-      uint32_t size;
-    };
-    const auto later = [](const Pair& a, const Pair& b) {
-      return a.score != b.score ? a.score < b.score : a.left > b.left;
-    };
-    std::vector<Symbol> symbols;
+    std::vector<ScoreSymbol> symbols;
     for (uint32_t at = 0; at < text.size();) {
       auto n = static_cast<uint32_t>(LongestPrefix(table_->user_defined, text.substr(at)));
       const bool frozen = n > 0;
       if (!frozen) n = ReadScalar(text.data() + at).n_bytes;
-      const auto index = static_cast<int64_t>(symbols.size());
-      symbols.push_back({at, at + n, index - 1, index + 1, frozen});
+      symbols.push_back({at, at + n, frozen});
       at += n;
     }
-    if (symbols.empty()) return {};
-    symbols.back().next = -1;
-    std::priority_queue<Pair, std::vector<Pair>, decltype(later)> queue(later);
     std::unordered_map<std::string_view, uint32_t> parts;  // unused pieces: where they were joined
-    const auto offer = [&](int64_t left, int64_t right) {
-      if (left < 0 || right < 0) return;
-      const Symbol& a = symbols[static_cast<size_t>(left)];
-      const Symbol& b = symbols[static_cast<size_t>(right)];
-      if (a.frozen || b.frozen) return;
-      const std::string_view joined = text.substr(a.begin, b.end - a.begin);
+    MergeByScore(text, &symbols, [&](std::string_view joined, uint32_t n_left) -> std::optional<float> {
       const auto id = table_->vocabulary.Find(joined);
-      if (!id) return;
+      if (!id) return std::nullopt;
       const PieceType type = table_->types[*id];
-      if (type != PieceType::kNormal && type != PieceType::kUserDefined && type != PieceType::kUnused) return;
-      queue.push({table_->scores[*id], left, right, b.end - a.begin});
-      if (type == PieceType::kUnused) parts[joined] = a.end - a.begin;
-    };
-    for (size_t i = 1; i < symbols.size(); ++i) offer(static_cast<int64_t>(i) - 1, static_cast<int64_t>(i));
-    while (!queue.empty()) {
-      const Pair top = queue.top();
-      queue.pop();
-      Symbol& left = symbols[static_cast<size_t>(top.left)];
-      Symbol& right = symbols[static_cast<size_t>(top.right)];
-      if (left.begin == left.end || right.begin == right.end || right.end - left.begin != top.size ||
-          left.next != top.right) {
-        continue;
-      }
-      left.end = right.end;
-      left.next = right.next;
-      right.end = right.begin;
-      if (right.next >= 0) symbols[static_cast<size_t>(right.next)].previous = top.left;
-      offer(left.previous, top.left);
-      offer(top.left, left.next);
-    }
-    for (int64_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
-      const Symbol& symbol = symbols[static_cast<size_t>(i)];
-      Output(text, symbol.begin, symbol.end, parts, out);
-    }
+      if (type != PieceType::kNormal && type != PieceType::kUserDefined && type != PieceType::kUnused)
+        return std::nullopt;
+      if (type == PieceType::kUnused) parts[joined] = n_left;
+      return table_->scores[*id];
+    });
+    for (const ScoreSymbol& symbol : symbols) Output(text, symbol.begin, symbol.end, parts, out);
     return {};
   }
 

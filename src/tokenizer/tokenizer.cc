@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/compiled.h"
+#include "tokenizer/gguf_vocabulary.h"
 #include "tokenizer/sentencepiece.h"
 
 namespace slm::tokenizer {
@@ -347,6 +348,13 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromSentencePiece(ByteSpan f
   return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromGguf(ByteSpan file, const LoadOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  SLM_ASSIGN(impl->compiled, CompileGguf(file, options));
+  impl->Finish();
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(impl)));
+}
+
 Result<Encoding> Tokenizer::Encode(std::string_view utf8, const EncodeOptions& options, Trace* trace) const {
   SLM_TRY(CheckText(utf8));
   return EncodeSequences(impl_->compiled, {Sequence{utf8, {}, utf8.size()}}, options, trace);
@@ -457,9 +465,10 @@ std::optional<std::string> DecodingText(const Compiled& compiled, uint32_t id) {
 
 Result<std::string> DecodeVisible(const Compiled& compiled, const std::vector<uint32_t>& ids) {
   std::vector<std::string> tokens;
+  const bool skips = compiled.decoder == nullptr || !compiled.decoder->takes_special_tokens();
   for (const uint32_t id : ids) {
     auto text = DecodingText(compiled, id);
-    if (!text || compiled.added.IsSpecialText(*text)) continue;
+    if (!text || (skips && compiled.added.IsSpecialText(*text))) continue;
     tokens.push_back(*std::move(text));
   }
   if (compiled.decoder != nullptr) SLM_TRY(compiled.decoder->Decode(&tokens));

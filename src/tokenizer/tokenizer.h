@@ -116,6 +116,11 @@ class Tokenizer {
   // A SentencePiece .model with SentencePiece's own meaning: special tokens are not looked for in the
   // text and none are put in. Error codes: TOK-*, with byte offset.
   [[nodiscard]] static Result<std::shared_ptr<const Tokenizer>> FromSentencePiece(ByteSpan file);
+  // The vocabulary in the metadata of a GGUF file, with llama.cpp's meaning; profile_json() names under
+  // `losses` what such a file cannot say. Where it carries a whole tokenizer.json, that is taken. `file`
+  // holds all of the metadata. Error codes: TOK-*, with byte offset and key.
+  [[nodiscard]] static Result<std::shared_ptr<const Tokenizer>> FromGguf(ByteSpan file,
+                                                                         const LoadOptions& options = {});
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

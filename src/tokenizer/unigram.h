@@ -31,7 +31,9 @@ class UnigramModel final : public Model {
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
   [[nodiscard]] bool has_byte_tokens() const override;
-  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override { return {}; }
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override {
+    return PartsByCutting(vocabulary_);
+  }
 
  private:
   // Appends the tokens of a run of unknown characters, fused.

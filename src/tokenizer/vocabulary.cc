@@ -89,4 +89,17 @@ bool MergeTable::Put(uint32_t left, uint32_t right, Merge merge) {
   return fresh;
 }
 
+std::vector<std::pair<uint32_t, uint32_t>> PartsByCutting(const Vocabulary& vocabulary) {
+  std::vector<std::pair<uint32_t, uint32_t>> parts;
+  for (const Vocabulary::Entry& entry : vocabulary.entries()) {
+    for (size_t at = 1; at < entry.text.size(); ++at) {
+      if ((static_cast<uint8_t>(entry.text[at]) & 0xC0) == 0x80) continue;
+      const auto left = vocabulary.Find(entry.text.substr(0, at));
+      if (!left) continue;
+      if (const auto right = vocabulary.Find(entry.text.substr(at))) parts.emplace_back(*left, *right);
+    }
+  }
+  return parts;
+}
+
 }  // namespace slm::tokenizer

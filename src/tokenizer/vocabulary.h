@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace slm::tokenizer {
@@ -47,6 +48,10 @@ class Vocabulary {
   std::vector<uint32_t> by_id_;  // indices into entries_
   uint32_t max_id_ = 0;
 };
+
+// Every pair of entries whose texts, one after the other, are an entry's text: where a model without a list
+// of merges may put tokens together. Cuts between characters only.
+[[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> PartsByCutting(const Vocabulary& vocabulary);
 
 // (left id, right id) -> (rank, merged id), open addressing.
 class MergeTable {
