@@ -23,7 +23,14 @@ for mode in reference truth source; do
     measured=$scratch/reference.json
     taps=none
   else
-    "$python" -m slm_oracle repeatability --source "$source" --cases "$cases" --mode "$mode" --limit-cases "${MEASURE_CASES:-4}" --out "$measured"
+    # What earlier evidence measured on other processors is kept; for f32, where `source` is measured here too, of both.
+    earlier=
+    for old in "$mode" $([ "$mode" = reference ] && [ "$dtype" = f32 ] && echo source); do
+      [ -e "$out/$old.golden" ] && earlier="$earlier --recorded $out/$old.golden"
+    done
+    # shellcheck disable=SC2086  # the words of a list
+    "$python" -m slm_oracle repeatability --source "$source" --cases "$cases" --mode "$mode" --limit-cases "${MEASURE_CASES:-4}" \
+      --out "$measured" $earlier
   fi
   "$python" -m slm_oracle export --source "$source" --cases "$cases" --mode "$mode" --bounded --taps "$taps" \
     --repeatability "$measured" --out "$out/$mode.golden" "$@"

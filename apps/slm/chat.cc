@@ -72,7 +72,7 @@ class Conversation {
     for (const std::string& message : messages_) all += (all.size() > 1 ? "," : "") + message;
     all += "]";
     spec.data.assign(all.begin(), all.end());
-    return candidate_->Prepare(spec, evidence::DeclaredLengths::kIgnored);
+    return candidate_->Prepare(spec);
   }
 
   Result<std::string> Answer() {

@@ -39,6 +39,8 @@ def _parser() -> argparse.ArgumentParser:
     measure = common("repeatability", "Measure how far the oracle repeats itself across threads and instruction sets.")
     measure.add_argument("--mode", required=True, choices=["source", "reference", "truth"])
     measure.add_argument("--out", required=True, help="JSON file")
+    measure.add_argument("--recorded", action="append", default=[],
+                         help="earlier evidence of the same source and cases, from another processor perhaps")
     measure.add_argument("--limit-cases", type=int, default=4, help="cases measured, from the first on")
 
     error = common("error", "Print the largest error of the framework's logits against the truth, as JSON.")
@@ -95,7 +97,7 @@ def main(argv: list[str]) -> int:
             return 0
         from .repeatability import measure
 
-        measure(arguments.source, arguments.cases, arguments.mode, arguments.out, arguments.limit_cases)
+        measure(arguments.source, arguments.cases, arguments.mode, arguments.out, arguments.limit_cases, arguments.recorded)
         return 0
     except OracleError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import OracleError, golden, receipt
-from .repeatability import relative_difference, run_export, save
+from .repeatability import relative_difference, run_again, save
 from .source import Source
 
 TRUTH_LIMIT = 1e-12
@@ -21,10 +21,6 @@ UNIT = {"f32": 2.0**-23, "bf16": 2.0**-8}
 
 class Difference(Exception):
     """The first place that differs, and how."""
-
-
-def _arguments(options: dict[str, Any]) -> list[str]:
-    return [part for key, value in sorted(options.items()) for part in (f"--{key.replace('_', '-')}", str(value))]
 
 
 def _require(name: str, recorded: Any, now: Any) -> None:
@@ -187,13 +183,12 @@ def check(path: str, source_directory: str, cases_file: str) -> dict[str, Any]:
         _inputs(recorded.envelope, Source(source_directory), cases_file)
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "again.golden")
-            arguments = _arguments(generator["options"])
+            more = []
             if "repeatability" in generator:
                 measured = os.path.join(folder, "repeatability.json")
                 save(generator["repeatability"], measured)
-                arguments += ["--repeatability", measured]
-            variables = {name.upper(): value for name, value in generator["environment"]["variables"].items()}
-            run_export(source_directory, cases_file, recorded.envelope["mode"], out, arguments, variables)
+                more = ["--repeatability", measured]
+            run_again(recorded, source_directory, cases_file, out, more)
             now = golden.File(out)
             exact = receipt.same_machine(generator, now.envelope["generator"])
             criterion = "bit-equal" if exact else ("within 1e-12" if generator["mode"] == "truth" else

@@ -1,4 +1,5 @@
-"""How far the oracle repeats itself: again, with more threads, and under instruction-set caps of its libraries."""
+"""How far the oracle repeats itself: again, with more threads, under instruction-set caps of its libraries, and from one
+processor to another."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import OracleError, cases, cbor, receipt
+from . import OracleError, cases, cbor, golden, receipt
 from .golden import File
+from .source import Source
 
 # (name, variables, threads, CPU flag needed). The first is the base that the others are compared with.
 _FRAMEWORK = (
@@ -52,6 +54,15 @@ def run_export(source: str, cases_file: str, mode: str, out: str, arguments: lis
         raise OracleError(f"export failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
 
 
+def run_again(recorded: File, source: str, cases_file: str, out: str, more: list[str]) -> None:
+    """The export that wrote `recorded`, here: its mode, options and numeric variables."""
+    generator = recorded.envelope["generator"]
+    options = [part for key, value in sorted(generator["options"].items())
+               for part in (f"--{key.replace('_', '-')}", str(value))]
+    variables = {name.upper(): value for name, value in generator["environment"]["variables"].items()}
+    run_export(source, cases_file, recorded.envelope["mode"], out, [*options, *more], variables)
+
+
 def relative_difference(left: np.ndarray, right: np.ndarray) -> float:
     """Largest absolute difference over the largest magnitude of the two arrays."""
     left, right = left.astype(np.float64), right.astype(np.float64)
@@ -67,7 +78,8 @@ def differences(base: File, other: File) -> dict[str, float]:
         for left, right in zip(left_case["observations"], right_case["observations"], strict=True):
             if left["dtype"] in ("f32", "f64", "bf16"):
                 value = relative_difference(base.array(left), other.array(right))
-                result[left["role"]] = max(result.get(left["role"], 0.0), value)
+                role = left["role"].replace(".", "_")
+                result[role] = max(result.get(role, 0.0), value)
     return result
 
 
@@ -87,7 +99,41 @@ def _first_cases(cases_file: str, limit: int, out: str) -> None:
         file.write(data)
 
 
-def measure(source: str, cases_file: str, mode: str, out: str, limit: int) -> None:
+def _elsewhere(recorded: File, source: str, cases_file: str, folder: str) -> list[dict[str, Any]]:
+    """What was measured on other processors: what `recorded` holds, and how far its processor's arrays are from ours."""
+    measured = recorded.envelope["generator"]["repeatability"]
+    others = [entry for entry in measured.get("elsewhere", []) if entry["cpu"] != receipt.cpu()]
+    if measured["cpu"] == receipt.cpu():
+        return others
+    path = os.path.join(folder, "here.golden")
+    run_again(recorded, source, cases_file, path, [])
+    here = File(path)
+    os.unlink(path)
+    largest = _floats(measured["max_relative"])
+    for role, value in differences(recorded, here).items():
+        largest[role] = max(largest.get(role, 0.0), value)
+    return [*others, {"cpu": measured["cpu"], "settings": measured["settings"], "n_cases": measured["n_cases"],
+                      "max_relative": _packed(largest)}]
+
+
+def _packed(largest: dict[str, float]) -> dict[str, bytes]:
+    return {role.replace(".", "_"): struct.pack("<d", value) for role, value in sorted(largest.items())}
+
+
+def _floats(packed: dict[str, bytes]) -> dict[str, float]:
+    return {role: struct.unpack("<d", value)[0] for role, value in packed.items()}
+
+
+def _same_inputs(recorded: File, source: str, cases_file: str) -> bool:
+    files = {entry["path"]: entry["sha256"] for entry in recorded.envelope["source_files"]}
+    with open(cases_file, "rb") as file:
+        suite = golden.sha256(file.read())
+    return suite == recorded.envelope["generator"]["cases_sha256"] and files == {
+        entry["path"]: entry["sha256"] for entry in Source(source).files}
+
+
+def measure(source: str, cases_file: str, mode: str, out: str, limit: int, recorded: list[str]) -> None:
+    """`recorded`: earlier evidence of the same source and cases; what it says of other processors is kept."""
     flags = receipt.cpu()["isa"]
     settings: list[dict[str, Any]] = []
     largest: dict[str, float] = {}
@@ -101,7 +147,7 @@ def measure(source: str, cases_file: str, mode: str, out: str, limit: int) -> No
                 settings.append({"name": name, "supported": False})
                 continue
             path = os.path.join(folder, f"{name}.golden")
-            run_export(source, suite, mode, path, ["--taps", "all", "--threads", str(threads)], variables)
+            run_export(source, suite, mode, path, ["--bounded", "--taps", "all", "--threads", str(threads)], variables)
             file = File(path)
             os.unlink(path)
             base = base or file
@@ -111,8 +157,20 @@ def measure(source: str, cases_file: str, mode: str, out: str, limit: int) -> No
             tokens_equal = tokens_equal and all(
                 left.get("generation", {}).get("tokens") == right.get("generation", {}).get("tokens")
                 for left, right in zip(base.envelope["cases"], file.envelope["cases"], strict=True))
+        elsewhere: list[dict[str, Any]] = []
+        for path in recorded:
+            earlier = File(path)
+            if not _same_inputs(earlier, source, cases_file):
+                print(f"{path}: of another source or other cases; what it measured is left out", file=sys.stderr)
+                continue
+            for entry in _elsewhere(earlier, source, cases_file, folder):
+                if entry not in elsewhere:
+                    elsewhere.append(entry)
+    for entry in elsewhere:
+        for role, value in _floats(entry["max_relative"]).items():
+            largest[role] = max(largest.get(role, 0.0), value)
     record = {"mode": mode, "cpu": receipt.cpu(), "settings": settings, "n_cases": limit, "tokens_equal": tokens_equal,
-              "max_relative": {role.replace(".", "_"): struct.pack("<d", value) for role, value in sorted(largest.items())}}
+              "elsewhere": elsewhere, "max_relative": _packed(largest)}
     summary = {"mode": mode, "tokens_equal": tokens_equal, "max_relative": dict(sorted(largest.items())),
                "distinct_results": len({entry["observed_sha256"] for entry in settings if entry["supported"]}),
                "settings": [entry["name"] for entry in settings if entry["supported"]]}

@@ -48,9 +48,14 @@ class Tokens:
         if not self.has_tokenizer:
             return
         self.published = Tokenizer.from_file(source.path("tokenizer.json"))
+        # A case is fed whole, as Transformers feeds it, whatever lengths the file declares.
+        self.published.no_truncation()
+        self.published.no_padding()
         self.auto = AutoTokenizer.from_pretrained(source.directory, local_files_only=True, trust_remote_code=False)
         self.effective: Tokenizer = self.auto.backend_tokenizer
         self.effective_json: bytes = self.effective.to_str(pretty=False).encode("utf-8")
+        self.effective.no_truncation()
+        self.effective.no_padding()
         template = self.auto.chat_template
         if template is not None and not isinstance(template, str):
             raise OracleError("several chat templates, and the publisher chose none")

@@ -70,7 +70,7 @@ Result<std::shared_ptr<const Candidate>> Candidate::Open(const std::shared_ptr<c
   return candidate;
 }
 
-Result<Prompt> Candidate::Prepare(const CaseSpec& spec, DeclaredLengths lengths) const {
+Result<Prompt> Candidate::Prepare(const CaseSpec& spec) const {
   Prompt prompt;
   if (spec.kind == golden::InputKind::kTokenIds) {
     prompt.ids = spec.ids;
@@ -83,7 +83,7 @@ Result<Prompt> Candidate::Prepare(const CaseSpec& spec, DeclaredLengths lengths)
   std::string text(AsText(spec.data));
   tokenizer::EncodeOptions options;
   options.add_special_tokens = spec.add_special_tokens;
-  options.truncation = options.padding = lengths == DeclaredLengths::kApplied;
+  options.truncation = options.padding = false;
   if (spec.kind == golden::InputKind::kMessages) {
     if (!template_)
       return Fail(MakeError(ErrorCode::kTplMissing, "the artifact has no chat template").Field(spec.id));

@@ -29,10 +29,6 @@ struct Prompt {
 // manifest).
 [[nodiscard]] tokenizer::LoadOptions TokenizerOptionsOf(const Artifact& artifact);
 
-// Truncation and padding that tokenizer.json declares: its library applies them, and so do cases (L1);
-// Transformers switches both off at each call, and so do runs and conversations.
-enum class DeclaredLengths { kApplied, kIgnored };
-
 class Candidate {
  public:
   // Errors: those of Model::Load, Tokenizer::FromJson, Template::Load.
@@ -45,10 +41,11 @@ class Candidate {
   [[nodiscard]] const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer() const { return tokenizer_; }
   [[nodiscard]] const chat::Template* chat_template() const { return template_ ? &*template_ : nullptr; }
 
-  // Renders and encodes. Messages are encoded with special tokens off: the template wrote them.
+  // Renders and encodes. Messages are encoded with special tokens off: the template wrote them. Truncation
+  // and padding that tokenizer.json declares are not applied: Transformers switches both off at each call.
   // Errors: UNSUPPORTED where the artifact has no tokenizer, TPL-MISSING without a template, and those of
   // the tokenizer and the template.
-  [[nodiscard]] Result<Prompt> Prepare(const CaseSpec& spec, DeclaredLengths lengths) const;
+  [[nodiscard]] Result<Prompt> Prepare(const CaseSpec& spec) const;
 
  private:
   Candidate() = default;

@@ -232,7 +232,7 @@ class Observer {
   }
 
   Status RunCase(const CaseSpec& spec) {
-    SLM_ASSIGN(const Prompt prompt, candidate_.Prepare(spec, DeclaredLengths::kApplied));
+    SLM_ASSIGN(const Prompt prompt, candidate_.Prepare(spec));
     golden::Case out;
     out.case_id = spec.id;
     out.case_class = spec.case_class;

@@ -122,7 +122,7 @@ Result<std::unique_ptr<Run>> Run::Create(const evidence::Candidate& candidate, S
 }
 
 Status Run::Start(const RunOptions& options) {
-  SLM_ASSIGN(answer_.prompt, candidate_->Prepare(request_.spec, evidence::DeclaredLengths::kIgnored));
+  SLM_ASSIGN(answer_.prompt, candidate_->Prepare(request_.spec));
   SLM_ASSIGN(output_, TextOutput::Create(candidate_->tokenizer(), request_.stop));
   GenerateOptions generate;
   generate.max_new_tokens = request_.spec.max_new_tokens;
