@@ -191,6 +191,7 @@ std::optional<FastForm> FindFastForm(json::Value root) {
 
 struct FastPath::State {
   WordCache cache;
+  State() { row.reserve(WordCache::kInline); }
   std::vector<uint32_t> row;      // ids of the word in hand
   std::vector<uint32_t> window;   // of a window
   std::vector<uint32_t> symbols;  // of a long word
@@ -317,7 +318,12 @@ class FastPath::Call {
   [[nodiscard]] std::span<const uint32_t> Window(std::string_view word, size_t begin, size_t end);
   [[nodiscard]] bool AreNeighbours(std::string_view word, size_t begin, State::Token a, State::Token b);
   void ReadSymbols(std::string_view word);
+  // Makes room for `n` more ids, and for what Emit may write beyond the last one.
+  void Reserve(size_t n) {
+    if (out_.ids.size() < n_ids_ + n + WordCache::kInline) out_.ids.resize(n_ids_ + n + WordCache::kInline);
+  }
   void Emit(std::span<const uint32_t> ids, const Segment& segment, uint32_t begin);
+  void EmitSpans(std::span<const uint32_t> ids, const Segment& segment, uint32_t begin);
   [[nodiscard]] Span OriginOf(const Segment& segment, size_t begin, size_t end) const;
 
   const FastPath& path_;
@@ -325,6 +331,7 @@ class FastPath::Call {
   std::string_view input_;
   bool with_spans_;
   FastTokens& out_;
+  size_t n_ids_ = 0;  // of out_.ids; the rest is room
   uint32_t n_words_ = 0;
   bool changed_ = false;  // a text that normalization changes stands beside normalized added tokens
 };
@@ -335,13 +342,16 @@ Result<bool> FastPath::Call::Run(Unmatched unmatched) {
   out_.words.clear();
   out_.added.clear();
   out_.spells_text = true;
+  Reserve(input_.size());
   SLM_TRY(AddParts(input_, 0, false, unmatched));
+  out_.ids.resize(n_ids_);
   return !changed_;
 }
 
 void FastPath::Call::AddAdded(uint32_t added, Span span) {
-  out_.added.push_back(static_cast<uint32_t>(out_.ids.size()));
-  out_.ids.push_back(path_.added_.tokens()[added].id);
+  Reserve(1);
+  out_.added.push_back(static_cast<uint32_t>(n_ids_));
+  out_.ids[n_ids_++] = path_.added_.tokens()[added].id;
   if (with_spans_) {
     out_.spans.push_back(span);
     out_.words.push_back(n_words_);
@@ -375,6 +385,7 @@ Status FastPath::Call::AddParts(std::string_view text, uint32_t base, bool norma
 }
 
 Status FastPath::Call::EncodeText(std::string_view text, uint32_t base) {
+  Reserve(text.size() + 1);  // a token for each byte, and one for a prefix
   if (!path_.form_.is_byte_level) return EncodeScalars(text, base);
   if (!path_.form_.nfc || IsSurelyNfc(text)) return EncodeBytes({.text = text, .base = base});
   AlignedText normal;
@@ -387,6 +398,7 @@ Status FastPath::Call::EncodeText(std::string_view text, uint32_t base) {
     i += n;
   }
   SLM_TRY(path_.nfc_.Normalize(&normal));
+  Reserve(normal.text.size());
   return EncodeBytes({.text = normal.text, .align = normal.align.data()});
 }
 
@@ -403,8 +415,17 @@ Span FastPath::Call::OriginOf(const Segment& segment, size_t begin, size_t end) 
 }
 
 void FastPath::Call::Emit(std::span<const uint32_t> ids, const Segment& segment, uint32_t begin) {
-  out_.ids.insert(out_.ids.end(), ids.begin(), ids.end());
-  if (!with_spans_) return;
+  uint32_t* to = out_.ids.data() + n_ids_;
+  if (ids.size() <= WordCache::kInline) {
+    std::memcpy(to, ids.data(), WordCache::kInline * sizeof(uint32_t));
+  } else {
+    std::memcpy(to, ids.data(), ids.size_bytes());
+  }
+  n_ids_ += ids.size();
+  if (with_spans_) EmitSpans(ids, segment, begin);
+}
+
+void FastPath::Call::EmitSpans(std::span<const uint32_t> ids, const Segment& segment, uint32_t begin) {
   size_t at = begin;
   for (const uint32_t id : ids) {
     size_t end = at;
@@ -491,7 +512,8 @@ Status FastPath::Call::RunModel(const Segment& segment, Word word) {
   out_.spells_text = false;
   SLM_TRY(path_.model_.Tokenize(state_.text, &state_.model_tokens));
   for (const ModelToken& token : state_.model_tokens) {
-    out_.ids.push_back(token.id);
+    Reserve(1);
+    out_.ids[n_ids_++] = token.id;
     if (!with_spans_) continue;
     out_.spans.push_back(OriginOf(segment, places[token.begin], places[token.end - 1] + 1));
     out_.words.push_back(n_words_);

@@ -1,4 +1,4 @@
-// What words became: a table of fixed size from the bytes of a word to its ids, for words that come
+// What words became: a table of bounded size from the bytes of a word to its ids, for words that come
 // again. What it holds never changes a result, only how soon it is there.
 //
 // Belongs to one thread at a time.
@@ -6,9 +6,7 @@
 #define SLM_TOKENIZER_WORD_CACHE_H_
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -56,19 +54,18 @@ class WordCache {
       key.high = (uint64_t{0x40} << 56) | size;
     }
     if (kind == Kind::kWindow) key.high |= uint64_t{0x80} << 56;
-    uint64_t hash = (key.low ^ (key.high * 0xD6E8FEB86659FD93u)) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-    key.hash = hash * 0x9E3779B97F4A7C15u;
+    key.hash = HashKey(key.low, key.high);
     return key;
   }
 
-  void Prefetch(const Key& key) const { __builtin_prefetch(&buckets_[BucketOf(key)]); }
+  void Prefetch(const Key& key) const { __builtin_prefetch(&entries_[SlotOf(key.hash)]); }
 
-  // The ids of a word, if they are kept; valid until the next Insert. With at most kInline ids there are
-  // kInline readable words at the start.
+  // The ids of a word, if they are kept; valid until the next Insert. kInline ids may be read from the
+  // start in any case.
   [[nodiscard]] std::span<const uint32_t> Find(const Key& key, std::string_view word) const {
-    const Bucket& bucket = buckets_[BucketOf(key)];
-    for (const Entry& entry : bucket.entries) {
+    for (size_t slot = SlotOf(key.hash);; slot = (slot + 1) & (entries_.size() - 1)) {
+      const Entry& entry = entries_[slot];
+      if (entry.high == 0) return {};
       if (entry.low != key.low || entry.high != key.high) continue;
       if (word.size() <= kMaxShort) {
         if (entry.n_ids <= kInline) return {entry.ids, entry.n_ids};
@@ -77,37 +74,32 @@ class WordCache {
       const uint32_t* at = store_.data() + entry.ids[0];
       if (std::memcmp(at, word.data(), word.size()) == 0) return {at + (word.size() + 3) / 4, entry.n_ids};
     }
-    return {};
   }
 
   // REQUIRES: not there; size at most kMaxBytes.
   void Insert(const Key& key, std::string_view word, std::span<const uint32_t> ids);
 
  private:
+  // The table doubles when half of it is in use, up to 32 MiB (2 MiB in WebAssembly); then it begins anew.
+  static constexpr int kMinBits = 12;
 #ifdef __wasm__
-  static constexpr int kBucketBits = 13;
-  static constexpr size_t kStoreWords = size_t{1} << 17;
+  static constexpr int kMaxBits = 16;
 #else
-  static constexpr int kBucketBits = 17;
-  static constexpr size_t kStoreWords = size_t{1} << 21;
+  static constexpr int kMaxBits = 20;
 #endif
-  struct Entry {
-    uint64_t low;
-    uint64_t high;  // never 0 once it is set
-    uint32_t n_ids;
-    uint32_t ids[kInline];  // or the place in store_, of the bytes and then the ids
+  static constexpr size_t kStoreWords = size_t{1} << (kMaxBits + 2);
+  struct alignas(32) Entry {  // two in a line of memory
+    uint64_t low = 0;
+    uint64_t high = 0;  // never 0 once it is set
+    uint32_t n_ids = 0;
+    uint32_t ids[kInline] = {};  // or the place in store_, of the bytes and then the ids
   };
-  struct alignas(64) Bucket {  // one line of memory, the newest entry first
-    Entry entries[2];
-  };
-  static_assert(sizeof(Bucket) == 64);
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-
-  [[nodiscard]] static size_t BucketOf(const Key& key) {
-    return static_cast<size_t>(key.hash >> (64 - kBucketBits));
+  [[nodiscard]] static uint64_t HashKey(uint64_t low, uint64_t high) {
+    uint64_t hash = (low ^ (high * 0xD6E8FEB86659FD93u)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+    return hash * 0x9E3779B97F4A7C15u;
   }
+  [[nodiscard]] size_t SlotOf(uint64_t hash) const { return static_cast<size_t>(hash >> shift_); }
   [[nodiscard]] static uint64_t HashBytes(const char* word, size_t size) {
     uint64_t hash = size;
     for (; size >= 8; word += 8, size -= 8) {
@@ -121,10 +113,12 @@ class WordCache {
     hash = (hash ^ rest) * 0xD6E8FEB86659FD93u;
     return hash ^ (hash >> 32);
   }
-  void Clear();
+  void Put(const Entry& entry);
+  void Resize(int n_bits);
 
-  std::unique_ptr<void, Free> memory_;  // zeroed, and not touched before it is needed
-  Bucket* buckets_;
+  std::vector<Entry> entries_;  // open addressing
+  int shift_;                   // from a hash to its slot
+  size_t n_entries_ = 0;
   std::vector<uint32_t> store_;
 };
 
