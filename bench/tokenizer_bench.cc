@@ -22,7 +22,9 @@ namespace {
 double CpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -60,7 +62,8 @@ int main(int argc, char** argv) {
   auto tokenizer = slm::tokenizer::Tokenizer::FromJson(std::move(json), {.lenient = true});
   if (!tokenizer) Stop(tokenizer.error().message);
   std::printf("{\"load\": %.6f, \"passes\": [", CpuSeconds() - before_load);
-  const slm::tokenizer::EncodeOptions options = {.add_special_tokens = false, .truncation = false, .padding = false};
+  const slm::tokenizer::EncodeOptions options = {
+      .add_special_tokens = false, .truncation = false, .padding = false};
   std::vector<uint32_t> ids;
   std::vector<std::pair<uint64_t, uint64_t>> offsets;
   const long before = PeakKib();
@@ -77,7 +80,8 @@ int main(int argc, char** argv) {
         n_ids += encoding->ids.size();
         continue;
       }
-      const auto done = (*tokenizer)->EncodeIds(document, options, &ids, mode == "offsets" ? &offsets : nullptr);
+      const auto done =
+          (*tokenizer)->EncodeIds(document, options, &ids, mode == "offsets" ? &offsets : nullptr);
       if (!done) Stop(done.error().message);
       n_ids += ids.size();
       if (mode == "dump") {
@@ -88,6 +92,7 @@ int main(int argc, char** argv) {
     }
     std::printf("%s%.6f", pass == 0 ? "" : ", ", CpuSeconds() - start);
   }
-  std::printf("], \"ids\": %llu, \"grown_kib\": %ld}\n", static_cast<unsigned long long>(n_ids), PeakKib() - before);
+  std::printf("], \"ids\": %llu, \"grown_kib\": %ld}\n", static_cast<unsigned long long>(n_ids),
+              PeakKib() - before);
   return 0;
 }

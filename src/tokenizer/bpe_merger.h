@@ -95,8 +95,8 @@ size_t BpeMerger::Merge(uint32_t* ids, size_t n, const First& first) const {
     order[right] = kNever;
     const uint64_t rest = after & (after - 1);
     const uint64_t before = live & ((uint64_t{1} << at) - 1);
-    order[at] = rest == 0 ? kNever
-                          : OrderOf(RankOf(ids[at], ids[static_cast<size_t>(__builtin_ctzll(rest))]), at);
+    order[at] =
+        rest == 0 ? kNever : OrderOf(RankOf(ids[at], ids[static_cast<size_t>(__builtin_ctzll(rest))]), at);
     if (before != 0) {
       const auto left = static_cast<size_t>(63 - __builtin_clzll(before));
       order[left] = OrderOf(RankOf(ids[left], ids[at]), left);

@@ -35,7 +35,7 @@ struct Compiled {
   AddedVocabulary added;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
-  bool is_byte_level = false;  // a ByteLevel component maps the bytes
+  bool is_byte_level = false;         // a ByteLevel component maps the bytes
   std::optional<FastForm> fast_form;  // none: only the general path
   std::string profile_json;
 };

@@ -130,7 +130,8 @@ class NfcTable {
       const auto parts = unicode::DecompositionV9(c);
       if (parts.empty()) continue;
       char32_t composed = parts[0];
-      for (size_t i = 1; i < parts.size() && composed != 0; ++i) composed = unicode::ComposeV9(composed, parts[i]);
+      for (size_t i = 1; i < parts.size() && composed != 0; ++i)
+        composed = unicode::ComposeV9(composed, parts[i]);
       if (composed != c) flags_[c] |= kChanges;
       if (parts.size() > 1) flags_[parts.back()] |= kChanges;
     }
@@ -219,7 +220,8 @@ std::unique_ptr<const FastPath> FastPath::Make(const FastForm& form, const Model
   if (bpe == nullptr) return nullptr;
   const BpeOptions& options = bpe->options();
   if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty()) return nullptr;
-  if (bpe->vocabulary().max_id() > BpeMerger::kMaxId || bpe->merges().size() > BpeMerger::kMaxRank) return nullptr;
+  if (bpe->vocabulary().max_id() > BpeMerger::kMaxId || bpe->merges().size() > BpeMerger::kMaxRank)
+    return nullptr;
   if (added.has_normalized() && !form.is_byte_level) return nullptr;
   std::unique_ptr<FastPath> out(new FastPath(form, *bpe, added));
   if (!(form.is_byte_level ? out->SetUpBytes() : out->SetUpScalars())) return nullptr;
@@ -265,7 +267,9 @@ bool FastPath::SetUpScalars() {
   }
   if (IdOf(0x2581) == kNone) return false;
   // A space stands for U+2581 here, and no space is left in the text that the model sees.
-  const auto class_of = [](char32_t scalar) { return scalar == 0x2581 ? size_t{' '} : scalar < 128 ? size_t{scalar} : kNotAscii; };
+  const auto class_of = [](char32_t scalar) {
+    return scalar == 0x2581 ? size_t{' '} : scalar < 128 ? size_t{scalar} : kNotAscii;
+  };
   for (const MergeRule& rule : model_.merges()) {
     if (is_byte_token_[rule.left] || is_byte_token_[rule.right] || is_byte_token_[rule.merged]) return false;
     const std::string_view text = vocabulary.TextOf(rule.merged).value_or("");
@@ -538,18 +542,20 @@ Status FastPath::Call::EncodeScalars(std::string_view text, uint32_t base) {
   std::string with_prefix;
   for (size_t at = 0; at <= text.size();) {
     const size_t next = at < text.size() ? class_at(at) : 0;
-    const bool cut = at == text.size() ||
-                     (last <= kNotAscii && (path_.joins_[last][next >> 6] >> (next & 63) & 1) == 0);
+    const bool cut =
+        at == text.size() || (last <= kNotAscii && (path_.joins_[last][next >> 6] >> (next & 63) & 1) == 0);
     if (cut && (at > begin || prefix)) {
       if (prefix) {
         // One character more, for the origin of the prefix.
         const size_t n_more = at > 0 || text.empty() ? at : CharacterBytes(text[0]);
         with_prefix = " ";
         with_prefix += text.substr(0, n_more);
-        EncodeScalarWord({.text = with_prefix, .base = base, .has_prefix = true}, 0, static_cast<uint32_t>(at) + 1);
+        EncodeScalarWord({.text = with_prefix, .base = base, .has_prefix = true}, 0,
+                         static_cast<uint32_t>(at) + 1);
         prefix = false;
       } else {
-        EncodeScalarWord({.text = text, .base = base}, static_cast<uint32_t>(begin), static_cast<uint32_t>(at));
+        EncodeScalarWord({.text = text, .base = base}, static_cast<uint32_t>(begin),
+                         static_cast<uint32_t>(at));
       }
       begin = at;
     }
@@ -628,7 +634,8 @@ std::span<const uint32_t> FastPath::Call::Window(std::string_view word, size_t b
   if (ids.size() > BpeMerger::kMaxShort) {
     path_.merger_->MergeLong(&ids);
   } else if (is_bytes) {
-    ids.resize(path_.merger_->MergeBytes(reinterpret_cast<const uint8_t*>(text.data()), ids.data(), ids.size()));
+    ids.resize(
+        path_.merger_->MergeBytes(reinterpret_cast<const uint8_t*>(text.data()), ids.data(), ids.size()));
   } else {
     ids.resize(path_.merger_->MergeShort(ids.data(), ids.size()));
   }

@@ -4,8 +4,8 @@
 // both give the same tokens and offsets.
 //
 // Why it is fast: the text is not rewritten, it is cut by hand-written matchers, and words that came
-// before are looked up (WordCache). A long word is encoded in windows, so its cost is linear in practice and its memory
-// a few bytes for each of its bytes:
+// before are looked up (WordCache). A long word is encoded in windows, so its cost is linear in practice and
+// its memory a few bytes for each of its bytes:
 //   BPE takes the lowest rank first, so what happens inside two neighbouring parts of a text happens in
 //   the same order whether they stand alone or among others, until a merge crosses a border. A row of
 //   tokens is therefore the encoding of its text if and only if each two neighbours are the encoding
@@ -35,9 +35,9 @@ namespace slm::tokenizer {
 struct FastForm {
   enum class Prefix : uint8_t {
     kNone,
-    kAlways,          // U+2581 in front of every segment
-    kUnlessThere,     // unless it begins with one
-    kFirstUnlessThere // the same for a segment at the start of the input only
+    kAlways,           // U+2581 in front of every segment
+    kUnlessThere,      // unless it begins with one
+    kFirstUnlessThere  // the same for a segment at the start of the input only
   };
   bool is_byte_level = false;
   SplitPattern pattern = SplitPattern::kGpt2;  // byte-level only
@@ -94,10 +94,10 @@ class FastPath {
   UnicodeNormalizer nfc_{false, true};
   bool ignore_merges_;
   std::unique_ptr<const BpeMerger> merger_;
-  std::vector<uint8_t> n_symbols_;            // by id; kMany: count them
-  std::array<uint32_t, 256> byte_ids_{};      // of bytes (byte-level), or of <0xNN>
-  std::vector<bool> is_byte_token_;           // by id; not byte-level
-  std::vector<uint16_t> pages_;               // by the upper bits of a character, one more than the page
+  std::vector<uint8_t> n_symbols_;        // by id; kMany: count them
+  std::array<uint32_t, 256> byte_ids_{};  // of bytes (byte-level), or of <0xNN>
+  std::vector<bool> is_byte_token_;       // by id; not byte-level
+  std::vector<uint16_t> pages_;           // by the upper bits of a character, one more than the page
   std::vector<uint32_t> page_ids_;
   // Which class of characters may follow which inside a token that merges make: 129 bits each.
   std::array<std::array<uint64_t, 3>, kNotAscii + 1> joins_{};

@@ -65,7 +65,9 @@ class PairPostProcessor final : public PostProcessor {
   [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override {
     return {before_text ? cls_.id : sep_.id};
   }
-  [[nodiscard]] Trimming trimming() const override { return trim_ == nullptr ? Trimming{} : trim_->trimming(); }
+  [[nodiscard]] Trimming trimming() const override {
+    return trim_ == nullptr ? Trimming{} : trim_->trimming();
+  }
 
  private:
   void Wrap(Row* row, bool is_first) const;

@@ -199,8 +199,7 @@ std::optional<SplitPattern> FindSplitPattern(std::string_view regex) {
   constexpr std::string_view kTail = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
   if (!regex.starts_with(kHead) || !regex.ends_with(kTail)) return std::nullopt;
   if (regex.size() < kHead.size() + kTail.size()) return std::nullopt;
-  const std::string_view numbers =
-      regex.substr(kHead.size(), regex.size() - kHead.size() - kTail.size());
+  const std::string_view numbers = regex.substr(kHead.size(), regex.size() - kHead.size() - kTail.size());
   if (numbers.empty()) return SplitPattern::kQwen2;
   if (numbers == "{1,3}") return SplitPattern::kCl100k;
   return std::nullopt;

@@ -422,7 +422,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromSentencePiece(ByteSpan f
 
 Result<Encoding> Tokenizer::Encode(std::string_view utf8, const EncodeOptions& options, Trace* trace) const {
   SLM_TRY(CheckText(utf8));
-  return EncodeSequences(impl_->compiled, impl_->fast.get(), {Sequence{utf8, {}, utf8.size()}}, options, trace);
+  return EncodeSequences(impl_->compiled, impl_->fast.get(), {Sequence{utf8, {}, utf8.size()}}, options,
+                         trace);
 }
 
 namespace {
@@ -516,6 +517,9 @@ Result<Encoding> Tokenizer::EncodeBytes(ByteSpan bytes, const EncodeOptions& opt
 
 bool Tokenizer::can_encode_bytes() const {
   return impl_->can_encode_bytes;
+}
+bool Tokenizer::has_fast_path() const {
+  return impl_->fast != nullptr;
 }
 size_t Tokenizer::vocab_size() const {
   return impl_->vocab_size;

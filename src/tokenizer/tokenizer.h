@@ -139,6 +139,10 @@ class Tokenizer {
   // Bytes for kRaw; text for the others. TOK-UNKNOWN-ID (kRaw).
   [[nodiscard]] Result<std::string> Decode(const std::vector<uint32_t>& ids, DecodeMode mode) const;
 
+  // Whether the file is of a form that has a way of its own from text to ids (fast_path.h). The results
+  // are the same; a call with a trace never takes it.
+  [[nodiscard]] bool has_fast_path() const;
+
   // One past the highest id.
   [[nodiscard]] size_t vocab_size() const;
   [[nodiscard]] std::optional<uint32_t> TokenToId(std::string_view token) const;
