@@ -191,9 +191,9 @@ const std::vector<Loaded>& FastTokenizers() {
       }
     }
     std::string nfc = ReadFile(source + "/vectors/tokenizer/byte_level_digits.tokenizer.json");
-    constexpr std::string_view kNone = "\"normalizer\": null";
+    constexpr std::string_view kNone = "\"normalizer\":null";
     const size_t at = nfc.find(kNone);
-    if (at != std::string::npos) nfc.replace(at, kNone.size(), R"("normalizer": {"type": "NFC"})");
+    if (at != std::string::npos) nfc.replace(at, kNone.size(), R"("normalizer":{"type":"NFC"})");
     add("normal form C", true, at == std::string::npos ? "" : nfc);
     return out;
   }();
