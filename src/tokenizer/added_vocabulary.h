@@ -63,12 +63,19 @@ class AddedVocabulary {
   // reference panics.
   [[nodiscard]] Status Cut(PreTokenized* pieces, bool normalized, Unmatched unmatched) const;
 
- private:
   struct Found {
     size_t begin;
     size_t end;
-    uint32_t added;  // or kNoToken
+    uint32_t added;  // index into tokens(), or kNoToken
   };
+  // The same cut of one text: parts that cover it, of which an empty one is not a piece.
+  [[nodiscard]] Result<std::vector<Found>> Parts(std::string_view text, bool normalized,
+                                                 Unmatched unmatched) const {
+    return FindIn(text, normalized ? normalized_matcher_ : raw_matcher_, unmatched);
+  }
+  [[nodiscard]] bool has_normalized() const { return !normalized_matcher_.empty(); }
+
+ private:
   [[nodiscard]] Result<std::vector<Found>> FindIn(std::string_view text, const Matcher& matcher,
                                                   Unmatched unmatched) const;
   [[nodiscard]] std::vector<Found> FindLongestFirst(std::string_view text, Unmatched unmatched) const;

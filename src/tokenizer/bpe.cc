@@ -30,16 +30,15 @@ std::string ByteTokenText(uint32_t byte) {
   return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
 }
 
-BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, const std::vector<MergeRule>& merges)
+BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges)
     : options_(std::move(options)),
       vocabulary_(std::move(vocabulary)),
+      rules_(std::move(merges)),
       low_ids_(kLowEnd, kNone),
       is_decorated_(!options_.continuing_subword_prefix.empty() || !options_.end_of_word_suffix.empty()) {
-  merges_.Reserve(merges.size());
-  parts_.reserve(merges.size());
-  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
-    merges_.Put(merges[rank].left, merges[rank].right, {rank, merges[rank].merged});
-    parts_.emplace_back(merges[rank].left, merges[rank].right);
+  merges_.Reserve(rules_.size());
+  for (uint32_t rank = 0; rank < rules_.size(); ++rank) {
+    merges_.Put(rules_[rank].left, rules_[rank].right, {rank, rules_[rank].merged});
   }
   if (options_.unk_token) unk_id_ = vocabulary_.Find(*options_.unk_token);
   for (uint32_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = vocabulary_.Find(ByteTokenText(byte));
@@ -53,6 +52,13 @@ BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, const std::vector<
       other_ids_.emplace(scalar.value, entry.id);
     }
   }
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> BpeModel::AdjacentParts() const {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  out.reserve(rules_.size());
+  for (const MergeRule& rule : rules_) out.emplace_back(rule.left, rule.right);
+  return out;
 }
 
 bool BpeModel::has_byte_tokens() const {

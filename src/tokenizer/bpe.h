@@ -39,12 +39,19 @@ struct MergeRule {
 class BpeModel final : public Model {
  public:
   // `merges` in order of rank; of a pair that stands twice the last one counts.
-  BpeModel(BpeOptions options, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
+  BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges);
 
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
   [[nodiscard]] bool has_byte_tokens() const override;
-  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override { return parts_; }
+  [[nodiscard]] const BpeModel* AsBpe() const override { return this; }
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override;
+
+  [[nodiscard]] const BpeOptions& options() const { return options_; }
+  // In order of rank.
+  [[nodiscard]] const std::vector<MergeRule>& merges() const { return rules_; }
+  // The tokens <0xNN>, as far as they are there.
+  [[nodiscard]] const std::array<std::optional<uint32_t>, 256>& byte_ids() const { return byte_ids_; }
 
   // Words of at least this many symbols use the heap.
   static constexpr size_t kHeapFrom = 48;
@@ -70,8 +77,8 @@ class BpeModel final : public Model {
 
   BpeOptions options_;
   Vocabulary vocabulary_;
+  std::vector<MergeRule> rules_;
   MergeTable merges_;
-  std::vector<std::pair<uint32_t, uint32_t>> parts_;
   std::optional<uint32_t> unk_id_;
   std::array<std::optional<uint32_t>, 256> byte_ids_;
   std::vector<uint32_t> low_ids_;                     // single characters below U+0400

@@ -10,6 +10,7 @@
 #include "tokenizer/added_vocabulary.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/encoding.h"
+#include "tokenizer/fast_path.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_processor.h"
@@ -34,7 +35,8 @@ struct Compiled {
   AddedVocabulary added;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
-  bool is_byte_level = false;  // a ByteLevel component maps the bytes
+  bool is_byte_level = false;         // a ByteLevel component maps the bytes
+  std::optional<FastForm> fast_form;  // none: only the general path
   std::string profile_json;
 };
 

@@ -266,6 +266,7 @@ Result<Compiled> Compile(std::string json_text, const LoadOptions& options) {
       .String("16.0");
   profile.EndObject();
   out.profile_json = profile.Take();
+  out.fast_form = FindFastForm(root);
   return out;
 }
 

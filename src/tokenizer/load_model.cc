@@ -161,7 +161,7 @@ Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile
   SLM_ASSIGN(bpe.byte_fallback, OptionalBool(object, "byte_fallback", false));
   SLM_ASSIGN(bpe.ignore_merges, OptionalBool(object, "ignore_merges", false));
   SLM_ASSIGN(Vocabulary vocabulary, LoadVocabulary(object));
-  SLM_ASSIGN(const std::vector<MergeRule> merges,
+  SLM_ASSIGN(std::vector<MergeRule> merges,
              LoadMerges(object, bpe, vocabulary, options.Takes(ErrorCode::kTokMergeDup)));
   profile->Key("unk_token");
   if (bpe.unk_token) {
@@ -176,7 +176,7 @@ Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile
   profile->Key("order").String("lowest rank, then leftmost");
   profile->Key("equal_ranks").String(options.Takes(ErrorCode::kTokMergeDup) ? "last one counts" : "refused");
   profile->Key("tokens").Uint(vocabulary.size()).Key("merges").Uint(merges.size());
-  return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary), merges));
+  return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary), std::move(merges)));
 }
 
 Result<std::unique_ptr<Model>> LoadWordPiece(json::Value object, json::Writer* profile) {

@@ -20,6 +20,8 @@ struct ModelToken {
   bool own_text = false;  // the token shows its piece of the text, not the text of its id
 };
 
+class BpeModel;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -28,6 +30,8 @@ class Model {
   [[nodiscard]] virtual const Vocabulary& vocabulary() const = 0;
   // Whether every byte has a token of its own form <0xNN> that text without a token falls back to.
   [[nodiscard]] virtual bool has_byte_tokens() const = 0;
+  // The model as byte pair encoding, or null.
+  [[nodiscard]] virtual const BpeModel* AsBpe() const { return nullptr; }
   // Pairs of tokens that the model puts together, for searches that look for places where models differ.
   [[nodiscard]] virtual std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const = 0;
 };

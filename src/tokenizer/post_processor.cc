@@ -10,11 +10,11 @@ namespace {
 
 constexpr char32_t kMappedSpace = 0x120;  // U+0020 in the byte alphabet
 
-bool IsTrimmed(char32_t scalar) {
+}  // namespace
+
+bool IsTrimmedFromOffsets(char32_t scalar) {
   return scalar == kMappedSpace || unicode::IsWhiteSpace(scalar);
 }
-
-}  // namespace
 
 void ByteLevelPostProcessor::Trim(Row* row) const {
   for (size_t i = 0; i < row->tokens.size(); ++i) {
@@ -24,7 +24,7 @@ void ByteLevelPostProcessor::Trim(Row* row) const {
     bool leading = true;
     for (size_t at = 0; at < token.text.size();) {
       const Scalar scalar = ReadScalar(token.text.data() + at);
-      const bool trimmed = IsTrimmed(scalar.value);
+      const bool trimmed = IsTrimmedFromOffsets(scalar.value);
       leading = leading && trimmed;
       if (leading) ++n_leading;
       n_trailing = trimmed ? n_trailing + 1 : 0;
@@ -154,6 +154,15 @@ uint64_t SequencePostProcessor::n_added(bool is_pair) const {
   uint64_t n = 0;
   for (const auto& part : parts_) n += part->n_added(is_pair);
   return n;
+}
+
+PostProcessor::Trimming SequencePostProcessor::trimming() const {
+  Trimming out;
+  for (const auto& part : parts_) {
+    const Trimming one = part->trimming();
+    if (one.n_times > 0) out = {out.n_times + one.n_times, one.add_prefix_space};
+  }
+  return out;
 }
 
 std::vector<uint32_t> SequencePostProcessor::added_ids(bool before_text) const {

@@ -13,6 +13,9 @@
 
 namespace slm::tokenizer {
 
+// Whether trimming takes this character of a token's text out of its offsets.
+[[nodiscard]] bool IsTrimmedFromOffsets(char32_t scalar);
+
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
@@ -22,6 +25,12 @@ class PostProcessor {
   [[nodiscard]] virtual uint64_t n_added(bool is_pair) const = 0;
   // Ids that it puts before or after a single sequence: who emits BOS and EOS (TPL-05).
   [[nodiscard]] virtual std::vector<uint32_t> added_ids(bool before_text) const = 0;
+  // Whether it trims offsets; `add_prefix_space` of the last part that does.
+  struct Trimming {
+    uint32_t n_times = 0;
+    bool add_prefix_space = false;
+  };
+  [[nodiscard]] virtual Trimming trimming() const { return {}; }
 };
 
 // Takes white space at either end of a token out of its offsets.
@@ -32,6 +41,7 @@ class ByteLevelPostProcessor final : public PostProcessor {
   [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
   [[nodiscard]] uint64_t n_added(bool) const override { return 0; }
   [[nodiscard]] std::vector<uint32_t> added_ids(bool) const override { return {}; }
+  [[nodiscard]] Trimming trimming() const override { return {trim_offsets_ ? 1u : 0u, add_prefix_space_}; }
 
  private:
   void Trim(Row* row) const;
@@ -54,6 +64,9 @@ class PairPostProcessor final : public PostProcessor {
   [[nodiscard]] uint64_t n_added(bool is_pair) const override { return !is_pair ? 2 : is_roberta_ ? 4 : 3; }
   [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override {
     return {before_text ? cls_.id : sep_.id};
+  }
+  [[nodiscard]] Trimming trimming() const override {
+    return trim_ == nullptr ? Trimming{} : trim_->trimming();
   }
 
  private:
@@ -96,6 +109,7 @@ class SequencePostProcessor final : public PostProcessor {
   [[nodiscard]] Status Process(std::vector<Row>* rows, bool add_special_tokens) const override;
   [[nodiscard]] uint64_t n_added(bool is_pair) const override;
   [[nodiscard]] std::vector<uint32_t> added_ids(bool before_text) const override;
+  [[nodiscard]] Trimming trimming() const override;
 
  private:
   std::vector<std::unique_ptr<PostProcessor>> parts_;

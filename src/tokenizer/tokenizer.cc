@@ -13,6 +13,11 @@ namespace slm::tokenizer {
 
 struct Tokenizer::Impl {
   Compiled compiled;
+  std::unique_ptr<const FastPath> fast;  // null: only the general path; views `compiled`
+  // What the post-processor does to the ids of one text is to put these around it.
+  bool only_wraps = false;
+  std::vector<uint32_t> prefix;
+  std::vector<uint32_t> suffix;
   bool can_encode_bytes = false;
   size_t vocab_size = 0;
 
@@ -111,11 +116,15 @@ void TraceCuts(const PreTokenized& pieces, const AddedVocabulary& added, bool af
   }
 }
 
+Unmatched UnmatchedOf(const EncodeOptions& options) {
+  return options.markers_as_text          ? Unmatched::kMarkers
+         : options.special_tokens_as_text ? Unmatched::kSpecial
+                                          : Unmatched::kNone;
+}
+
 Status CutIntoPieces(const Compiled& compiled, const EncodeOptions& options, PreTokenized* pieces,
                      Trace* trace) {
-  const Unmatched unmatched = options.markers_as_text          ? Unmatched::kMarkers
-                              : options.special_tokens_as_text ? Unmatched::kSpecial
-                                                               : Unmatched::kNone;
+  const Unmatched unmatched = UnmatchedOf(options);
   SLM_TRY(compiled.added.Cut(pieces, false, unmatched));
   TraceCuts(*pieces, compiled.added, false, trace);
   SLM_TRY(NormalizePieces(compiled.normalizer.get(), pieces, trace));
@@ -207,6 +216,37 @@ Result<std::vector<TokenRow>> TokenizePieces(const Compiled& compiled, const Pre
   return out;
 }
 
+// What TokenizePieces gives, by the fast path; nothing if this text must take the general one.
+Result<std::optional<std::vector<TokenRow>>> TokenizeFast(const Compiled& compiled, const FastPath& fast,
+                                                          std::string_view text, const EncodeOptions& options,
+                                                          const Truncation* limit) {
+  std::optional<std::vector<TokenRow>> out;
+  if (limit != nullptr && (limit->direction == Direction::kLeft || limit->max_length == 0)) return out;
+  FastTokens tokens;
+  SLM_ASSIGN(const bool done, fast.Encode(text, UnmatchedOf(options), true, &tokens));
+  if (!done) return out;
+  out.emplace();
+  out->reserve(tokens.ids.size());
+  size_t next_added = 0;
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    const bool is_added = next_added < tokens.added.size() && tokens.added[next_added] == i;
+    if (limit != nullptr && i >= limit->max_length && tokens.words[i] != tokens.words[i - 1]) {
+      // A piece of text ended here that was the last one, be it one without a token.
+      const bool follows_added = next_added > 0 && tokens.added[next_added - 1] == i - 1;
+      if (!follows_added || tokens.words[i] != tokens.words[i - 1] + 1) break;
+    }
+    TokenRow row;
+    row.id = tokens.ids[i];
+    row.word = tokens.words[i];
+    row.bytes = {tokens.spans[i].begin, tokens.spans[i].end};
+    row.text = is_added ? text.substr(row.bytes.begin, row.bytes.end - row.bytes.begin)
+                        : compiled.model->vocabulary().TextOf(row.id).value_or("");
+    out->push_back(row);
+    next_added += is_added ? 1 : 0;
+  }
+  return out;
+}
+
 // Offsets that were trimmed, which is done in scalars, in bytes again.
 void FinishRow(const std::vector<ScalarMap>& maps, Row* row) {
   const auto finish = [&maps](Row* one) {
@@ -246,8 +286,10 @@ Status CheckText(std::string_view text) {
   return {};
 }
 
-Result<Encoding> EncodeSequences(const Compiled& compiled, std::vector<Sequence> sequences,
-                                 const EncodeOptions& options, Trace* trace) {
+// `fast` may be null.
+Result<Encoding> EncodeSequences(const Compiled& compiled, const FastPath* fast,
+                                 std::vector<Sequence> sequences, const EncodeOptions& options,
+                                 Trace* trace) {
   const Truncation* truncation = options.truncation && compiled.truncation ? &*compiled.truncation : nullptr;
   std::vector<PreTokenized> pieces;  // token texts view into these
   std::vector<ScalarMap> maps;
@@ -255,12 +297,21 @@ Result<Encoding> EncodeSequences(const Compiled& compiled, std::vector<Sequence>
   pieces.reserve(sequences.size());
   for (size_t i = 0; i < sequences.size(); ++i) {
     maps.emplace_back(sequences[i]);
-    pieces.emplace_back(sequences[i].text, std::move(sequences[i].align));
-    SLM_TRY(CutIntoPieces(compiled, options, &pieces[i], trace));
     const bool unlimited =
         truncation == nullptr || (truncation->strategy == Truncation::Strategy::kOnlySecond && i == 0);
-    SLM_ASSIGN(std::vector<TokenRow> tokens,
-               TokenizePieces(compiled, pieces[i], unlimited ? nullptr : truncation, trace));
+    const Truncation* limit = unlimited ? nullptr : truncation;
+    std::optional<std::vector<TokenRow>> quickly;
+    if (fast != nullptr && trace == nullptr && sequences[i].align.empty()) {
+      SLM_ASSIGN(quickly, TokenizeFast(compiled, *fast, sequences[i].text, options, limit));
+    }
+    pieces.emplace_back(sequences[i].text, std::move(sequences[i].align));
+    std::vector<TokenRow> tokens;
+    if (quickly) {
+      tokens = *std::move(quickly);
+    } else {
+      SLM_TRY(CutIntoPieces(compiled, options, &pieces[i], trace));
+      SLM_ASSIGN(tokens, TokenizePieces(compiled, pieces[i], limit, trace));
+    }
     for (TokenRow& token : tokens) {
       token.type_id = static_cast<uint32_t>(i);
       token.sequence = static_cast<uint32_t>(i);
@@ -328,6 +379,28 @@ void Tokenizer::Impl::Finish() {
   for (const AddedToken& token : compiled.added.tokens()) {
     vocab_size = std::max(vocab_size, size_t{token.id} + 1);
   }
+  if (compiled.fast_form) fast = FastPath::Make(*compiled.fast_form, *compiled.model, compiled.added);
+  const PostProcessor* processor = compiled.post_processor.get();
+  only_wraps = true;
+  if (processor == nullptr) return;
+  prefix = processor->added_ids(true);
+  suffix = processor->added_ids(false);
+  for (const size_t n_tokens : {size_t{0}, size_t{2}}) {
+    std::vector<Row> rows(1);
+    for (uint32_t i = 0; i < n_tokens; ++i) {
+      rows[0].tokens.emplace_back();
+      rows[0].tokens.back().id = kMaxTokenId + 1 + i;
+    }
+    std::vector<uint32_t> wanted = prefix;
+    for (const TokenRow& token : rows[0].tokens) wanted.push_back(token.id);
+    wanted.insert(wanted.end(), suffix.begin(), suffix.end());
+    only_wraps = only_wraps && processor->Process(&rows, true).has_value();
+    std::vector<uint32_t> ids;
+    for (const Row& row : rows) {
+      for (const TokenRow& token : row.tokens) ids.push_back(token.id);
+    }
+    only_wraps = only_wraps && ids == wanted;
+  }
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -357,14 +430,85 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::FromGguf(ByteSpan file, cons
 
 Result<Encoding> Tokenizer::Encode(std::string_view utf8, const EncodeOptions& options, Trace* trace) const {
   SLM_TRY(CheckText(utf8));
-  return EncodeSequences(impl_->compiled, {Sequence{utf8, {}, utf8.size()}}, options, trace);
+  return EncodeSequences(impl_->compiled, impl_->fast.get(), {Sequence{utf8, {}, utf8.size()}}, options,
+                         trace);
+}
+
+namespace {
+
+// What ByteLevelPostProcessor does, for tokens whose text stands at their place.
+void TrimSpans(std::string_view text, bool add_prefix_space, FastTokens* tokens) {
+  size_t next_added = 0;
+  for (size_t i = 0; i < tokens->spans.size(); ++i) {
+    Span& span = tokens->spans[i];
+    const bool is_added = next_added < tokens->added.size() && tokens->added[next_added] == i;
+    next_added += is_added ? 1 : 0;
+    const auto is_trimmed = [is_added](char32_t scalar) {
+      return is_added ? IsTrimmedFromOffsets(scalar) : scalar == ' ';
+    };
+    uint32_t begin = span.begin;
+    uint32_t n_leading = 0;
+    while (begin < span.end) {
+      const Scalar scalar = ReadScalar(text.data() + begin);
+      if (!is_trimmed(scalar.value)) break;
+      begin += scalar.n_bytes;
+      ++n_leading;
+    }
+    uint32_t end = span.end;
+    while (end > span.begin) {
+      uint32_t last = end - 1;
+      while (IsContinuation(text[last])) --last;
+      if (!is_trimmed(ReadScalar(text.data() + last).value)) break;
+      end = last;
+    }
+    const bool keeps_one = (i == 0 || span.begin == 0) && add_prefix_space && n_leading == 1;
+    if (!keeps_one) span.begin = begin;
+    span.end = std::max(end, span.begin);
+  }
+}
+
+}  // namespace
+
+Status Tokenizer::EncodeIds(std::string_view utf8, const EncodeOptions& options, std::vector<uint32_t>* ids,
+                            std::vector<std::pair<uint64_t, uint64_t>>* byte_offsets) const {
+  const Compiled& compiled = impl_->compiled;
+  const bool is_cut = (options.truncation && compiled.truncation) || (options.padding && compiled.padding);
+  const PostProcessor::Trimming trimming =
+      compiled.post_processor == nullptr ? PostProcessor::Trimming{} : compiled.post_processor->trimming();
+  bool done = false;
+  const bool is_fast = impl_->fast != nullptr && !is_cut && impl_->only_wraps &&
+                       (byte_offsets == nullptr || trimming.n_times < 2);
+  if (is_fast) {
+    SLM_TRY(CheckText(utf8));
+    FastTokens tokens;
+    SLM_ASSIGN(done, impl_->fast->Encode(utf8, UnmatchedOf(options), byte_offsets != nullptr, &tokens));
+    done = done && (byte_offsets == nullptr || trimming.n_times == 0 || tokens.spells_text);
+    if (done) {
+      const bool wraps = options.add_special_tokens;
+      if (wraps) ids->insert(ids->end(), impl_->prefix.begin(), impl_->prefix.end());
+      ids->insert(ids->end(), tokens.ids.begin(), tokens.ids.end());
+      if (wraps) ids->insert(ids->end(), impl_->suffix.begin(), impl_->suffix.end());
+      if (byte_offsets == nullptr) return {};
+      if (trimming.n_times > 0) TrimSpans(utf8, trimming.add_prefix_space, &tokens);
+      if (wraps) byte_offsets->insert(byte_offsets->end(), impl_->prefix.size(), {0, 0});
+      for (const Span& span : tokens.spans) byte_offsets->emplace_back(span.begin, span.end);
+      if (wraps) byte_offsets->insert(byte_offsets->end(), impl_->suffix.size(), {0, 0});
+      return {};
+    }
+  }
+  SLM_ASSIGN(const Encoding encoding, Encode(utf8, options));
+  ids->insert(ids->end(), encoding.ids.begin(), encoding.ids.end());
+  if (byte_offsets != nullptr) {
+    byte_offsets->insert(byte_offsets->end(), encoding.byte_offsets.begin(), encoding.byte_offsets.end());
+  }
+  return {};
 }
 
 Result<Encoding> Tokenizer::EncodePair(std::string_view first, std::string_view second,
                                        const EncodeOptions& options) const {
   SLM_TRY(CheckText(first));
   SLM_TRY(CheckText(second));
-  return EncodeSequences(impl_->compiled,
+  return EncodeSequences(impl_->compiled, impl_->fast.get(),
                          {Sequence{first, {}, first.size()}, Sequence{second, {}, second.size()}}, options,
                          nullptr);
 }
@@ -376,11 +520,14 @@ Result<Encoding> Tokenizer::EncodeBytes(ByteSpan bytes, const EncodeOptions& opt
   if (bytes.size() > kMaxInputBytes) return Fail(ErrorCode::kLimit, "input longer than 256 MiB");
   std::string storage;
   Sequence sequence = EscapeIllFormed(AsText(bytes), &storage);
-  return EncodeSequences(impl_->compiled, {std::move(sequence)}, options, nullptr);
+  return EncodeSequences(impl_->compiled, impl_->fast.get(), {std::move(sequence)}, options, nullptr);
 }
 
 bool Tokenizer::can_encode_bytes() const {
   return impl_->can_encode_bytes;
+}
+bool Tokenizer::has_fast_path() const {
+  return impl_->fast != nullptr;
 }
 size_t Tokenizer::vocab_size() const {
   return impl_->vocab_size;

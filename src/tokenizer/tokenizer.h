@@ -129,6 +129,11 @@ class Tokenizer {
   // declared truncation cannot be done. `trace` may be null.
   [[nodiscard]] Result<Encoding> Encode(std::string_view utf8, const EncodeOptions& options = {},
                                         Trace* trace = nullptr) const;
+  // The ids that Encode gives, and the byte offsets if wanted, without the rest: the fast way for long
+  // texts. Appends to both.
+  [[nodiscard]] Status EncodeIds(std::string_view utf8, const EncodeOptions& options,
+                                 std::vector<uint32_t>* ids,
+                                 std::vector<std::pair<uint64_t, uint64_t>>* byte_offsets = nullptr) const;
   // Two sequences, put together by the post-processor. Offsets of each are its own.
   [[nodiscard]] Result<Encoding> EncodePair(std::string_view first, std::string_view second,
                                             const EncodeOptions& options = {}) const;
@@ -138,6 +143,10 @@ class Tokenizer {
 
   // Bytes for kRaw; text for the others. TOK-UNKNOWN-ID (kRaw).
   [[nodiscard]] Result<std::string> Decode(const std::vector<uint32_t>& ids, DecodeMode mode) const;
+
+  // Whether the file is of a form that has a way of its own from text to ids (fast_path.h). The results
+  // are the same; a call with a trace never takes it.
+  [[nodiscard]] bool has_fast_path() const;
 
   // One past the highest id.
   [[nodiscard]] size_t vocab_size() const;

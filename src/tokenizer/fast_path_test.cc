@@ -1,0 +1,393 @@
+// The fast path against the general one (TOK-01, TOK-09, TOK-12): the same ids, offsets and words. The
+// general path is held to the reference library by reference_test.cc and vectors_test.cc; it runs here
+// where a call asks for a trace.
+#include "tokenizer/fast_path.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/utf8.h"
+#include "tokenizer/bpe_merger.h"
+#include "tokenizer/corpus.h"
+#include "tokenizer/regex.h"
+#include "tokenizer/splitter.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/word_cache.h"
+
+namespace slm::tokenizer {
+namespace {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t Next() {  // SplitMix64
+    state_ += 0x9E3779B97F4A7C15u;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  uint64_t Below(uint64_t n) { return Next() % n; }
+
+ private:
+  uint64_t state_;
+};
+
+constexpr const char* kPieces[] = {"a",
+                                   "the",
+                                   " the",
+                                   "The",
+                                   "ing",
+                                   " ",
+                                   "  ",
+                                   "    ",
+                                   "\n",
+                                   "\r\n",
+                                   "\n\n",
+                                   " \n",
+                                   "\t",
+                                   "\t\t",
+                                   "\xC2\xA0",
+                                   "\xE3\x80\x80",
+                                   "'s",
+                                   "'S",
+                                   "'re",
+                                   "'LL",
+                                   "'",
+                                   "''",
+                                   "'\xC5\xBF",
+                                   "1",
+                                   "12",
+                                   "1234",
+                                   "\xD9\xA3",
+                                   "\xC2\xBD",
+                                   ".",
+                                   "...",
+                                   "!?",
+                                   "/",
+                                   "<",
+                                   ">",
+                                   ">\xE2\x96\x81</",
+                                   "\xE2\x96\x81",
+                                   "\xE2\x96\x81\xE2\x96\x81",
+                                   "\xC3\xA9",
+                                   "e\xCC\x81",
+                                   "\xCC\x81\xCC\xA3",
+                                   "\xD0\x9F\xD1\x80\xD0\xB8",
+                                   "\xE6\x97\xA5\xE6\x9C\xAC",
+                                   "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB",
+                                   "\xED\x95\x9C",
+                                   "\xE0\xA4\xB9\xE0\xA4\xBF",
+                                   "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
+                                   "\xF0\x9F\x87\xA9",
+                                   "\xEF\xB8\x8F",
+                                   "\xE2\x84\xAB",
+                                   "\xEF\xBF\xBD",
+                                   "\x01",
+                                   "\x04",
+                                   "\x7F",
+                                   "<0x0A>",
+                                   "<s>",
+                                   "</s>",
+                                   "<unk>",
+                                   "<|endoftext|>",
+                                   "<|im_start|>",
+                                   "[MASK]",
+                                   "Hello",
+                                   "antidisestablishmentarianism",
+                                   "0x1F600",
+                                   "_",
+                                   "__init__",
+                                   "====",
+                                   "--------",
+                                   "(foo)",
+                                   "://",
+                                   "\xE1\x9A\x80",
+                                   "\xC2\x85",
+                                   "\xF0\x91\xB7\xA0"};
+
+std::string RandomText(Random* random, size_t n_pieces) {
+  std::string out;
+  for (size_t i = 0; i < n_pieces; ++i) {
+    const uint64_t kind = random->Below(20);
+    if (kind == 0) {
+      const auto scalar = static_cast<char32_t>(random->Below(0x110000));
+      if (scalar < 0xD800 || scalar > 0xDFFF) AppendUtf8(&out, scalar);
+    } else if (kind == 1) {
+      AppendUtf8(&out, static_cast<char32_t>(random->Below(0x800)));
+    } else if (kind == 2) {
+      out.append(random->Below(70), static_cast<char>("a \n1'=."[random->Below(7)]));
+    } else {
+      out += kPieces[random->Below(std::size(kPieces))];
+    }
+  }
+  return out;
+}
+
+std::string Repeat(std::string_view text, size_t n_bytes) {
+  std::string out;
+  while (out.size() < n_bytes) out += text;
+  return out;
+}
+
+// Texts that hold one long word.
+std::vector<std::string> LongWords(Random* random) {
+  std::vector<std::string> out;
+  for (const char* part : {"a", " ", "\n", "\xCC\x81", "=", "ab", "\xE6\x97\xA5", "\xD0\xBF\xD1\x80", "aab",
+                           "\xE2\x96\x81", "e\xCC\x81"}) {
+    for (const size_t n : {size_t{63}, size_t{64}, size_t{65}, size_t{200}, size_t{777}, size_t{3000}}) {
+      out.push_back(Repeat(part, n));
+      out.push_back("x" + Repeat(part, n) + "y");
+    }
+  }
+  for (int i = 0; i < 12; ++i) {
+    std::string letters, marks, others, chinese;
+    const uint64_t n_kinds = 2 + random->Below(25);
+    for (int k = 0; k < 1500; ++k) {
+      letters += static_cast<char>('a' + random->Below(n_kinds));
+      AppendUtf8(&marks, static_cast<char32_t>(0x300 + random->Below(0x70)));
+      others += "!#$%&*+-./:;<=>?@^_|~"[random->Below(21)];
+      AppendUtf8(&chinese, static_cast<char32_t>(0x4E00 + random->Below(0x500)));
+    }
+    out.insert(out.end(), {letters, marks, others, chinese});
+  }
+  return out;
+}
+
+struct Loaded {
+  std::string name;
+  bool is_committed;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Every tokenizer.json that is here and of a form with a fast path, and one with normal form C.
+const std::vector<Loaded>& FastTokenizers() {
+  static const std::vector<Loaded> kAll = [] {
+    const std::string source = SLM_SOURCE_DIR;
+    std::vector<Loaded> out;
+    const auto add = [&out](const std::string& name, bool is_committed, std::string json) {
+      auto tokenizer = Tokenizer::FromJson(std::move(json), {.lenient = true});
+      if (tokenizer && (*tokenizer)->has_fast_path()) out.push_back({name, is_committed, *tokenizer});
+    };
+    for (const std::string& folder :
+         {source + "/vectors/tokenizer", source + "/models/slm-demo", source + "/build/tokenizers",
+          std::string(SLM_SHARED_DIR) + "/vectors/tokenizers/models"}) {
+      if (!std::filesystem::exists(folder)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        const std::string name = entry.path().filename().string();
+        if (name.ends_with("tokenizer.json")) {
+          add(name, folder.find("vectors/tokenizer") == source.size() + 1, ReadFile(entry.path()));
+        }
+      }
+    }
+    std::string nfc = ReadFile(source + "/vectors/tokenizer/byte_level_digits.tokenizer.json");
+    constexpr std::string_view kNone = "\"normalizer\":null";
+    const size_t at = nfc.find(kNone);
+    if (at != std::string::npos) nfc.replace(at, kNone.size(), R"("normalizer":{"type":"NFC"})");
+    add("normal form C", true, at == std::string::npos ? "" : nfc);
+    return out;
+  }();
+  return kAll;
+}
+
+void ExpectSame(const Loaded& loaded, const std::string& text, const EncodeOptions& options) {
+  Trace trace;
+  const auto general = loaded.tokenizer->Encode(text, options, &trace);
+  const auto fast = loaded.tokenizer->Encode(text, options);
+  ASSERT_EQ(general.has_value(), fast.has_value()) << loaded.name << ": " << EscapeForDisplay(text);
+  if (!general) {
+    EXPECT_EQ(general.error().code, fast.error().code);
+    return;
+  }
+  const auto where = [&] { return loaded.name + ": " + EscapeForDisplay(text.substr(0, 300)); };
+  ASSERT_EQ(general->ids, fast->ids) << where();
+  ASSERT_EQ(general->byte_offsets, fast->byte_offsets) << where();
+  ASSERT_EQ(general->scalar_offsets, fast->scalar_offsets) << where();
+  ASSERT_EQ(general->word_ids, fast->word_ids) << where();
+  ASSERT_EQ(general->special_mask, fast->special_mask) << where();
+  ASSERT_EQ(general->attention_mask, fast->attention_mask) << where();
+  ASSERT_EQ(general->tokens, fast->tokens) << where();
+  ASSERT_EQ(general->overflowing.size(), fast->overflowing.size()) << where();
+  for (size_t i = 0; i < general->overflowing.size(); ++i) {
+    ASSERT_EQ(general->overflowing[i].ids, fast->overflowing[i].ids) << where();
+  }
+  std::vector<uint32_t> ids = {7};
+  ASSERT_TRUE(loaded.tokenizer->EncodeIds(text, options, &ids).has_value());
+  ids.erase(ids.begin());
+  ASSERT_EQ(general->ids, ids) << where();
+  ids.clear();
+  std::vector<std::pair<uint64_t, uint64_t>> offsets;
+  ASSERT_TRUE(loaded.tokenizer->EncodeIds(text, options, &ids, &offsets).has_value());
+  ASSERT_EQ(general->ids, ids) << where();
+  ASSERT_EQ(general->byte_offsets, offsets) << where();
+}
+
+EncodeOptions RandomOptions(Random* random) {
+  return {.add_special_tokens = random->Below(2) == 0,
+          .special_tokens_as_text = random->Below(4) == 0,
+          .markers_as_text = random->Below(8) == 0,
+          .truncation = random->Below(2) == 0,
+          .padding = random->Below(2) == 0,
+          .token_texts = random->Below(2) == 0};
+}
+
+TEST(FastPath, Tok09ThereIsOneForTheCommittedTokenizers) {
+  size_t n_committed = 0;
+  for (const Loaded& loaded : FastTokenizers()) {
+    for (const char* name : {"byte_level_digits", "byte_fallback_metaspace", "byte_fallback_normalizer"}) {
+      n_committed += loaded.name == std::string(name) + ".tokenizer.json" ? 1 : 0;
+    }
+    n_committed += loaded.name == "tokenizer.json" || loaded.name == "normal form C" ? 1 : 0;
+  }
+  EXPECT_EQ(n_committed, 5u);
+}
+
+TEST(FastPath, Tok13SameAsTheGeneralPathOnTheCorpus) {
+  for (const Loaded& loaded : FastTokenizers()) {
+    for (const std::string& text : MechanicalCorpus()) {
+      ExpectSame(loaded, text, {});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(FastPath, Tok01SameAsTheGeneralPathOnGeneratedTexts) {
+  for (const Loaded& loaded : FastTokenizers()) {
+    Random random(20261130);
+    for (int i = 0; i < 1500; ++i) {
+      ExpectSame(loaded, RandomText(&random, 1 + random.Below(24)), RandomOptions(&random));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(FastPath, Tok09LongWordsAreMergedAsByTheGeneralPath) {
+  for (const Loaded& loaded : FastTokenizers()) {
+    Random random(7);
+    for (const std::string& text : LongWords(&random)) {
+      ExpectSame(loaded, text, {});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Every code point below U+30000, and each 61st of the others, which are all alike.
+char32_t NextCodePoint(char32_t c) {
+  if (c == 0xD7FF) return 0xE000;
+  return c < 0x30000 ? c + 1 : c + 61;
+}
+
+// A code point beside a letter, a number, a space, a newline and itself.
+std::string Surrounded(char32_t c) {
+  std::string one;
+  AppendUtf8(&one, c);
+  return "a" + one + "1" + one + " " + one + one + "\n" + one + "  ";
+}
+
+TEST(FastPath, Tok09EveryCodePointAsByTheGeneralPath) {
+  for (const Loaded& loaded : FastTokenizers()) {
+    if (!loaded.is_committed) continue;
+    std::string text;
+    for (char32_t c = 0; c < 0x110000; c = NextCodePoint(c)) {
+      text += Surrounded(c);
+      if (text.size() < 60000 && NextCodePoint(c) < 0x110000) continue;
+      EncodeOptions options = {.truncation = false, .padding = false};
+      Trace trace;
+      const auto general = loaded.tokenizer->Encode(text, options, &trace);
+      std::vector<uint32_t> ids;
+      ASSERT_TRUE(loaded.tokenizer->EncodeIds(text, options, &ids).has_value());
+      ASSERT_TRUE(general.has_value());
+      ASSERT_EQ(general->ids, ids) << loaded.name << " before " << std::hex << static_cast<uint32_t>(c);
+      text.clear();
+    }
+  }
+}
+
+// The pattern, its words and the general engine's matches.
+void ExpectSplit(SplitPattern pattern, const Regex& regex, const std::string& text) {
+  RegexSearch search(regex, text);
+  std::array<Word, 3> words;
+  size_t at = 0;
+  while (true) {
+    const size_t n = SplitWords(pattern, text, &at, words.data(), words.size());
+    for (size_t i = 0; i < n; ++i) {
+      const auto match = search.Next();
+      ASSERT_TRUE(match.has_value() && *match) << EscapeForDisplay(text);
+      ASSERT_EQ((*match)->begin, words[i].begin) << EscapeForDisplay(text);
+      ASSERT_EQ((*match)->end, words[i].end) << EscapeForDisplay(text);
+    }
+    if (at == text.size()) break;
+  }
+  const auto end = search.Next();
+  ASSERT_TRUE(end.has_value() && !*end);
+}
+
+TEST(Splitter, Tok07SameAsTheRegexEngine) {
+  constexpr const char* kExpressions[] = {
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+  for (const char* expression : kExpressions) {
+    const auto pattern = FindSplitPattern(expression);
+    ASSERT_TRUE(pattern.has_value());
+    const auto regex = Regex::Compile(expression);
+    ASSERT_TRUE(regex.has_value());
+    for (char32_t c = 0; c < 0x110000; c = NextCodePoint(c)) {
+      ExpectSplit(*pattern, **regex, Surrounded(c));
+      if (HasFatalFailure()) return;
+    }
+    Random random(3);
+    for (int i = 0; i < 20000; ++i) {
+      ExpectSplit(*pattern, **regex, RandomText(&random, 1 + random.Below(12)));
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_FALSE(FindSplitPattern(R"(\p{L}+)").has_value());
+  EXPECT_FALSE(
+      FindSplitPattern(
+          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")
+          .has_value());
+}
+
+TEST(WordCache, KeepsWordsWhileItGrowsAndBeginsAnewWhenFull) {
+  WordCache cache;
+  const auto word_of = [](uint32_t i) {
+    std::string out = "w" + std::to_string(i);
+    if (i % 3 == 0) out += std::string(20 + i % 40, 'x');
+    return out;
+  };
+  const auto ids_of = [](uint32_t i) { return std::vector<uint32_t>(1 + i % 6, i); };
+  const auto find = [&cache](const std::string& word, WordCache::Kind kind) {
+    const auto ids = cache.Find(WordCache::KeyOf(word.data(), word.size(), word.size(), kind), word);
+    return std::vector<uint32_t>(ids.begin(), ids.end());
+  };
+  uint64_t n_found = 0;
+  constexpr uint32_t kN = 900000;
+  for (uint32_t i = 0; i < kN; ++i) {
+    const std::string word = word_of(i);
+    ASSERT_TRUE(find(word, WordCache::Kind::kWord).empty());
+    cache.Insert(WordCache::KeyOf(word.data(), word.size(), word.size(), WordCache::Kind::kWord), word,
+                 ids_of(i));
+    ASSERT_EQ(find(word, WordCache::Kind::kWord), ids_of(i));
+    ASSERT_TRUE(find(word, WordCache::Kind::kWindow).empty());
+    const auto before = static_cast<uint32_t>(uint64_t{i} * 7919 % (i + 1));
+    const auto again = find(word_of(before), WordCache::Kind::kWord);
+    if (again.empty()) continue;
+    ASSERT_EQ(again, ids_of(before));
+    ++n_found;
+  }
+  EXPECT_GT(n_found, kN / 2);
+}
+
+}  // namespace
+}  // namespace slm::tokenizer
