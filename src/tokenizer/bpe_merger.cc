@@ -8,11 +8,16 @@ namespace slm::tokenizer {
 BpeMerger::BpeMerger(std::span<const MergeRule> merges, std::span<const uint32_t> first_ids)
     : slots_(std::bit_ceil(merges.size() * 2 + 2), kEmpty), mask_(slots_.size() - 1), merged_(merges.size()) {
   shift_ = 64 - std::countr_zero(slots_.size());
+  filter_.assign(slots_.size() / 16 + 1, 0);
+  filter_shift_ = 64 - std::countr_zero(std::bit_floor(filter_.size() * 64));
   for (uint32_t rank = 0; rank < merges.size(); ++rank) {
     const MergeRule& merge = merges[rank];
     merged_[rank] = merge.merged;
     const uint64_t pair = (uint64_t{merge.left} << 20) | merge.right;
-    uint64_t slot = (pair * 0x9E3779B97F4A7C15u) >> shift_;
+    const uint64_t hash = pair * 0x9E3779B97F4A7C15u;
+    const uint64_t bit = (hash << 20) >> filter_shift_;
+    filter_[bit >> 6] |= uint64_t{1} << (bit & 63);
+    uint64_t slot = hash >> shift_;
     while (slots_[slot] != kEmpty && slots_[slot] >> 24 != pair) slot = (slot + 1) & mask_;
     slots_[slot] = (pair << 24) | rank;
   }

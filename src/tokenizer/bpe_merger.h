@@ -42,7 +42,10 @@ class BpeMerger {
 
   [[nodiscard]] uint32_t RankOf(uint32_t left, uint32_t right) const {
     const uint64_t pair = (uint64_t{left} << 20) | right;
-    for (uint64_t slot = (pair * 0x9E3779B97F4A7C15u) >> shift_;; slot = (slot + 1) & mask_) {
+    const uint64_t hash = pair * 0x9E3779B97F4A7C15u;
+    const uint64_t bit = (hash << 20) >> filter_shift_;
+    if ((filter_[bit >> 6] >> (bit & 63) & 1) == 0) return kNoRank;
+    for (uint64_t slot = hash >> shift_;; slot = (slot + 1) & mask_) {
       const uint64_t found = slots_[slot];
       if (found >> 24 == pair) return found & 0xFFFFFF;
       if (found == kEmpty) return kNoRank;
@@ -71,6 +74,8 @@ class BpeMerger {
   std::vector<uint64_t> slots_;  // open addressing: left id, right id (20 bits each), rank (24)
   uint64_t mask_;
   int shift_;
+  std::vector<uint64_t> filter_;  // a bit for each hash: most pairs have none, and are not looked up
+  int filter_shift_;
   std::vector<uint32_t> merged_;       // by rank
   std::vector<uint32_t> first_ranks_;  // by place among the first ids of left and right, 256 each
 };

@@ -15,7 +15,8 @@ namespace {
 constexpr uint8_t kMany = 0xFF;
 constexpr std::string_view kMeta = "\xE2\x96\x81";  // U+2581
 constexpr size_t kBatch = 64;                       // words that are looked up together
-constexpr size_t kWindow = 32;                      // symbols of a long word that are encoded together
+constexpr size_t kWindow = 40;                      // symbols of a long word that are encoded together
+constexpr size_t kOverlap = 2;                      // tokens of a window that the next one looks at again
 
 // ---- what a file declares
 
@@ -172,6 +173,16 @@ uint32_t CountScalars(std::string_view text) {
   uint32_t n = 0;
   for (const char c : text) n += IsContinuation(c) ? 0 : 1;
   return n;
+}
+
+// Whether a text, as far as its start shows, repeats itself after at most four bytes.
+bool IsPeriodic(std::string_view text) {
+  constexpr size_t kLooked = 12;
+  for (size_t period = 1; period <= 4 && period < text.size(); ++period) {
+    const size_t n = std::min(text.size() - period, kLooked);
+    if (std::memcmp(text.data(), text.data() + period, n) == 0) return true;
+  }
+  return false;
 }
 
 size_t CharacterBytes(char lead) {
@@ -341,7 +352,6 @@ class FastPath::Call {
 };
 
 Result<bool> FastPath::Call::Run(Unmatched unmatched) {
-  out_.ids.clear();
   out_.spans.clear();
   out_.words.clear();
   out_.added.clear();
@@ -617,7 +627,8 @@ std::span<const uint32_t> FastPath::Call::Window(std::string_view word, size_t b
   const size_t first = is_bytes ? begin : state_.places[begin];
   const size_t last = is_bytes ? end : state_.places[end];
   const std::string_view text = word.substr(first, last - first);
-  const bool kept = text.size() <= WordCache::kMaxBytes;
+  // Windows come again in texts that repeat themselves.
+  const bool kept = text.size() <= WordCache::kMaxBytes && IsPeriodic(text);
   WordCache::Key key;
   if (kept) {
     key = WordCache::KeyOf(text.data(), text.size(), word.size() - first, WordCache::Kind::kWindow);
@@ -675,6 +686,12 @@ void FastPath::Call::MergeLongWord(std::string_view word) {
     done.resize(done.size() - n_again);
     done.insert(done.end(), next.begin(), next.end());
     at = end;
+    // What stands at the end of a window is most likely to change: the next one begins before it.
+    for (size_t i = 0; i < kOverlap && at < n && i + kOverlap < next.size(); ++i) {
+      if (end - at + done.back().n_symbols > kWindow / 2) break;
+      at -= done.back().n_symbols;
+      done.pop_back();
+    }
   }
   state_.row.clear();
   for (const State::Token& token : done) state_.row.push_back(token.id);
