@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -7,6 +8,8 @@
 
 namespace slm {
 namespace {
+
+constexpr uint64_t kHighBits = 0x8080808080808080u;
 
 // One row of table 3-7: how many bytes follow, and which second bytes are allowed.
 struct Lead {
@@ -86,13 +89,29 @@ std::optional<Utf8Fault> FindUtf8Fault(std::string_view text) {
     if (position + 8 <= text.size()) {  // eight ASCII bytes at a time
       uint64_t block = 0;
       std::memcpy(&block, text.data() + position, 8);
-      if ((block & 0x8080808080808080u) == 0) {
+      const uint64_t high = block & kHighBits;
+      if (high == 0) {
         position += 8;
         continue;
       }
+      if constexpr (std::endian::native == std::endian::little)
+        position += static_cast<size_t>(std::countr_zero(high)) / 8;
     }
-    if (ByteAt(text, position) < 0x80) {
+    const uint8_t first = ByteAt(text, position);
+    if (first < 0x80) {
       ++position;
+      continue;
+    }
+    // Most sequences are well formed, of two bytes, or of three without limits on the second.
+    const auto follows = [&](size_t i) {
+      return position + i < text.size() && (ByteAt(text, position + i) & 0xC0) == 0x80;
+    };
+    if (first >= 0xC2 && first <= 0xDF && follows(1)) {
+      position += 2;
+      continue;
+    }
+    if (first >= 0xE1 && first <= 0xEF && first != 0xED && follows(1) && follows(2)) {
+      position += 3;
       continue;
     }
     bool whole = false;
@@ -139,9 +158,17 @@ void AppendUtf8(std::string* out, char32_t scalar) {
 }
 
 size_t CountScalars(std::string_view text) {
-  size_t count = 0;
-  for (const char c : text) count += (static_cast<uint8_t>(c) & 0xC0) != 0x80 ? 1 : 0;
-  return count;
+  size_t n_following = 0;
+  size_t position = 0;
+  for (; position + 8 <= text.size(); position += 8) {
+    uint64_t block = 0;
+    std::memcpy(&block, text.data() + position, 8);
+    // The high bit of each byte 10xxxxxx, moved to its lowest; their sum gathers in the highest byte.
+    const uint64_t following = (block & ~(block << 1) & kHighBits) >> 7;
+    n_following += static_cast<size_t>((following * 0x0101010101010101u) >> 56);
+  }
+  for (; position < text.size(); ++position) n_following += (ByteAt(text, position) & 0xC0) == 0x80 ? 1 : 0;
+  return text.size() - n_following;
 }
 
 size_t IncompleteUtf8Suffix(std::string_view text) {

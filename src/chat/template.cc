@@ -1,6 +1,7 @@
 #include "chat/template.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "base/utf8.h"
@@ -15,6 +16,7 @@ namespace slm::chat {
 namespace {
 constexpr Owner kNoParent = UINT32_MAX;
 constexpr uint64_t kNoIndex = UINT64_MAX;
+constexpr size_t kLikelyPathBytes = 31;        // messages[12].content
 constexpr size_t kLikelyTemplateBytes = 2048;  // what a template adds to a conversation
 
 struct OwnerName {
@@ -37,11 +39,24 @@ struct ContextState {
 
   // Paths are put together for the owners that someone asks for, not for all.
   [[nodiscard]] std::string Name(Owner owner) const {
+    std::string path;
+    path.reserve(kLikelyPathBytes);
+    AppendName(owner, &path);
+    return path;
+  }
+
+ private:
+  void AppendName(Owner owner, std::string* path) const {
     const OwnerName& name = owners[owner];
-    if (name.parent == kNoParent) return std::string(name.part);
-    std::string path = Name(name.parent);
-    if (name.index == kNoIndex) return path.append(1, '.').append(name.part);
-    return path + "[" + std::to_string(name.index) + "]";
+    if (name.parent != kNoParent) AppendName(name.parent, path);
+    if (name.index == kNoIndex) {
+      if (name.parent != kNoParent) path->push_back('.');
+      path->append(name.part);
+      return;
+    }
+    char digits[20];
+    const auto written = std::to_chars(digits, digits + sizeof digits, name.index);
+    path->append(1, '[').append(digits, written.ptr).append(1, ']');
   }
 };
 
@@ -161,23 +176,26 @@ class ContextLoader {
       case json::Kind::kNumber:
         return LoadNumber(value, owner);
       case json::Kind::kArray: {
-        std::vector<Value> items;
-        size_t i = 0;
+        const size_t begin = items_.size();
         for (const json::Value item : value.children()) {
+          const size_t i = items_.size() - begin;
           SLM_ASSIGN(Value loaded, LoadOwned(item, splits, splits ? Push({owner, i, {}}) : owner));
-          ++i;
-          items.push_back(loaded);
+          items_.push_back(loaded);
         }
-        return heap_.List(items, owner);
+        const Value list = heap_.List(items_.data() + begin, items_.size() - begin, owner);
+        items_.resize(begin);
+        return list;
       }
       case json::Kind::kObject: {
-        std::vector<DictEntry> entries;
+        const size_t begin = entries_.size();
         for (const json::Value member : value.children()) {
           const std::string_view key = Kept(member.key());
           SLM_ASSIGN(Value loaded, LoadOwned(member, splits, splits ? Push({owner, kNoIndex, key}) : owner));
-          entries.push_back({Counted(heap_.Borrow(key, owner)), loaded});
+          entries_.push_back({Counted(heap_.Borrow(key, owner)), loaded});
         }
-        return heap_.Dict(entries, owner);
+        const Value dict = heap_.Dict(entries_.data() + begin, entries_.size() - begin, owner);
+        entries_.resize(begin);
+        return dict;
       }
     }
     return Value::None(owner);
@@ -186,6 +204,9 @@ class ContextLoader {
   ContextState& state_;
   Heap& heap_;
   std::vector<std::string_view> names_;
+  // Of the containers that are being loaded, the innermost one's last.
+  std::vector<Value> items_;
+  std::vector<DictEntry> entries_;
 };
 
 // Whether `token` stands in `text`. The first two bytes tell most places apart, without a call for each.

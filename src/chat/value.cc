@@ -40,9 +40,7 @@ Owner Text::OwnerAt(uint64_t offset) const {
 
 uint64_t Text::CountedScalars() const {
   if (n_scalars < 0) {
-    int64_t n = 0;
-    for (uint64_t i = 0; i < size; ++i) n += (static_cast<unsigned char>(data[i]) & 0xc0) != 0x80 ? 1 : 0;
-    n_scalars = n;
+    n_scalars = static_cast<int64_t>(CountScalars(view()));
   }
   return static_cast<uint64_t>(n_scalars);
 }
@@ -220,19 +218,23 @@ Value Heap::Tuple(const std::vector<Value>& items) {
 }
 
 Value Heap::Dict(const std::vector<DictEntry>& entries, Owner owner) {
+  return Dict(entries.data(), entries.size(), owner);
+}
+
+Value Heap::Dict(const DictEntry* entries, size_t n, Owner owner) {
   DictObject* dict = New<DictObject>();
-  auto* kept = static_cast<DictEntry*>(Allocate(entries.size() * sizeof(DictEntry)));
-  for (size_t i = 0; i < entries.size(); ++i) {
+  auto* kept = static_cast<DictEntry*>(Allocate(n * sizeof(DictEntry)));
+  for (size_t i = 0; i < n; ++i) {
     ::new (kept + i) DictEntry(entries[i]);
     dict->depth = std::max({dict->depth, Depth(entries[i].value) + 1, Depth(entries[i].key) + 1});
   }
   dict->entries = kept;
-  dict->size = entries.size();
-  if (entries.size() > 8) {
-    dict->n_slots = std::bit_ceil(static_cast<uint32_t>(entries.size()) * 2);
+  dict->size = n;
+  if (n > 8) {
+    dict->n_slots = std::bit_ceil(static_cast<uint32_t>(n) * 2);
     auto* index = static_cast<uint32_t*>(Allocate(dict->n_slots * sizeof(uint32_t)));
     std::fill(index, index + dict->n_slots, 0u);
-    for (uint32_t i = 0; i < entries.size(); ++i) {
+    for (uint32_t i = 0; i < n; ++i) {
       uint32_t slot = static_cast<uint32_t>(Hash(kept[i].key)) & (dict->n_slots - 1);
       while (index[slot] != 0) slot = (slot + 1) & (dict->n_slots - 1);
       index[slot] = i + 1;

@@ -405,6 +405,7 @@ class Heap {
   }
   // REQUIRES: hashable keys, no two of them equal.
   [[nodiscard]] Value Dict(const std::vector<DictEntry>& entries, Owner owner = kTemplateOwner);
+  [[nodiscard]] Value Dict(const DictEntry* entries, size_t n, Owner owner);
   [[nodiscard]] Value Undefined(UndefinedInfo info);
   // That `object` has no member `name`. A template asks the same of the same object again and again.
   [[nodiscard]] Value NoMember(const Value& object, std::string_view name);
