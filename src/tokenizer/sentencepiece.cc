@@ -349,7 +349,7 @@ class SpmUnigramModel final : public SpmModel {
   explicit SpmUnigramModel(std::shared_ptr<const Table> table) : SpmModel(std::move(table)) {
     std::vector<std::pair<std::string_view, uint32_t>> keys;
     float lowest = std::numeric_limits<float>::max();
-    float highest = std::numeric_limits<float>::lowest();
+    float highest = std::numeric_limits<float>::min();  // as the reference begins: never below 0
     for (const Vocabulary::Entry& entry : table_->vocabulary.entries()) {
       const PieceType type = table_->types[entry.id];
       if (type == PieceType::kNormal) {
