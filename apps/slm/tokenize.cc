@@ -88,6 +88,20 @@ std::string Explain(const Trace& trace, const Encoding& encoding) {
   return text;
 }
 
+// What a vocabulary cannot say against a tokenizer.json, from its profile.
+std::string ExplainLosses(const Tokenizer& tokenizer) {
+  const auto profile = json::Parse(tokenizer.profile_json());
+  const auto losses = profile ? profile->root().Find("losses") : std::nullopt;
+  std::string text;
+  if (!losses) return text;
+  text += "what a file of this kind cannot say, and what is done instead\n";
+  for (const json::Value loss : losses->children()) {
+    text += "  " + std::string(loss.Find("what")->string()) + ": " +
+            std::string(loss.Find("instead")->string()) + "\n";
+  }
+  return text;
+}
+
 // Offsets in UTF-16 code units of the text, from those in bytes.
 void WriteUtf16Offsets(std::string_view text, const Encoding& encoding, json::Writer& out) {
   std::vector<uint64_t> units(text.size() + 1, 0);  // before each byte
@@ -174,7 +188,7 @@ Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenize
     return {};
   }
   if (args.explain) {
-    context.Print(Explain(trace, *encoding));
+    context.Print(Explain(trace, *encoding) + ExplainLosses(tokenizer));
     return {};
   }
   std::string line;

@@ -621,6 +621,10 @@ Result<Compiled> CompileSentencePiece(ByteSpan file) {
   profile.BeginObject().Key("reference").String("sentencepiece").Key("locale").String("none");
   profile.Key("model").String(source.is_bpe ? "BPE, by score, then leftmost"
                                             : "Unigram, sums in double kept as float");
+  profile.Key("equal_ranks")
+      .String(source.is_bpe ? "of equal scores the leftmost" : "none: there are no merges");
+  profile.Key("encode_bytes").Bool(false);
+  profile.Key("clean_up_tokenization_spaces").String("no part of the file");
   profile.Key("byte_fallback").Bool(source.byte_fallback).Key("charsmap_bytes").Uint(source.charsmap.size());
   profile.Key("charsmap_lookup")
       .String("longest entry")
