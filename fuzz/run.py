@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-TARGETS = ("json", "cbor", "safetensors", "slm", "config", "golden", "tokenizer", "template", "store")
-MAX_LENGTH = {"slm": 262144, "tokenizer": 131072, "golden": 65536}
+TARGETS = ("json", "cbor", "safetensors", "slm", "config", "golden", "tokenizer", "vocabulary", "regex", "encode", "template",
+           "store")
+MAX_LENGTH = {"slm": 262144, "tokenizer": 131072, "regex": 1024, "encode": 4096, "golden": 65536}
 
 
 def call(command: list[str], log: pathlib.Path) -> tuple[int, str]:

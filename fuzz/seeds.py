@@ -17,7 +17,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "independent"))
+sys.path.insert(0, str(ROOT / "tests" / "tokenizer"))
 
+import gguf_files  # noqa: E402
 import p0cbor  # noqa: E402
 import slm_inspect  # noqa: E402
 
@@ -57,6 +59,49 @@ def manifests(artifacts: list[pathlib.Path]) -> dict[str, bytes]:
     return out
 
 
+def gguf_vocabularies() -> dict[str, bytes]:
+    """One small vocabulary of each kind."""
+    key = "tokenizer.ggml."
+    letters = [*"ab", "ab", "\u0120", "\u0120a", "<|end|>"]
+    space = gguf_files.SPACE
+    pieces = ["<unk>", "<s>", "</s>", space, "a", "b", space + "a", "ab", "<0x0A>"]
+    types = [2, 3, 3, 1, 1, 1, 1, 4, 6]
+    scores = [0.0, 0.0, 0.0, -1.0, -2.0, -2.5, -1.5, -3.0, 0.0]
+
+    def of(kind: str, tokens: list[str], types: list[int], *more: bytes) -> bytes:
+        return gguf_files.file_of([gguf_files.string(key + "model", kind), gguf_files.strings(key + "tokens", tokens),
+                                   gguf_files.integers(key + "token_type", types), *more])
+
+    def id_of(name: str, id: int) -> bytes:
+        return gguf_files.number(f"{key}{name}_token_id", id)
+
+    return {
+        "gpt2": of("gpt2", letters, [1] * 5 + [3], gguf_files.string(key + "pre", "llama-bpe"), gguf_files.strings(key + "merges", ["a b", "\u0120 a"]),
+                   id_of("bos", 5)),
+        "llama": of("llama", pieces, types, gguf_files.reals(key + "scores", scores), gguf_files.flag(key + "add_eos_token", True)),
+        "t5": of("t5", pieces, types, gguf_files.reals(key + "scores", scores), id_of("unknown", 0), id_of("eos", 2),
+                 gguf_files.flag(key + "add_space_prefix", True), gguf_files.flag(key + "remove_extra_whitespaces", True)),
+        "bert": of("bert", pieces, types, id_of("unknown", 0), id_of("bos", 1), id_of("seperator", 2)),
+    }
+
+
+def sentencepiece_model(kind: int) -> bytes:
+    """A protocol buffer of some pieces: field 1 of each piece, trainer (2) and normalizer (3)."""
+    def field(number: int, body: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(body)]) + body
+
+    pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("\u2581", -1.0, 1), ("a", -2.0, 1), ("b", -2.5, 1), ("\u2581a", -1.5, 1), ("ab", -3.0, 4), ("ba", -4.0, 5)]
+    out = b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, type])) for text, score, type in pieces)
+    return out + field(2, bytes([0x18, kind])) + field(3, bytes([0x18, 1, 0x20, 1, 0x28, 1]))
+
+
+PATTERNS = [
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"(?<=a)b|\Ga|(a)\1", r"[[:alpha:]&&[^a-c]]{2,3}+|\h\x{41}\u0042", r"(?>a+)b|(?:a|b)*?$|^x", r"(a*)*b|\bfoo\b",
+]
+
+
 def collect(artifacts: list[pathlib.Path]) -> dict[str, dict[str, bytes]]:
     demo = ROOT / "models" / "slm-demo"
     vectors = ROOT / "vectors"
@@ -81,6 +126,10 @@ def collect(artifacts: list[pathlib.Path]) -> dict[str, dict[str, bytes]]:
         "config": {"demo": config, "yarn": json.dumps(scaled).encode(), "llama3": json.dumps(llama3).encode()},
         "golden": {"small": (ROOT / "src" / "golden" / "testdata" / "small.golden").read_bytes()},
         "tokenizer": {name: data + b"\xff" + "Hello <s> 1234, \u00fc\U0001f600\n".encode() for name, data in tokenizers.items()},
+        "vocabulary": {name: data + b"\xff" * 8 + b"a  ab</s>b\n" for name, data in
+                       {**gguf_vocabularies(), "unigram": sentencepiece_model(1), "bpe": sentencepiece_model(2)}.items()},
+        "regex": {f"{i}": pattern.encode() + b"\xff" + b"It's 1234 foo  bar\r\n\n aab abab" for i, pattern in enumerate(PATTERNS)},
+        "encode": {f"{i}": bytes([8 * i + i % 8]) + "Hello <s>  1234, \u00fc\U0001f600\n".encode() + bytes([0xC3, i]) for i in range(5)},
         "template": {"demo": template} | sources,
         "store": {"log": log_records(3), "torn": log_records(2)[:-5], "node": node},
     }

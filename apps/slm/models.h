@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "records/render_record.h"
@@ -18,11 +19,12 @@ struct ModelName {
   std::string store_directory;
 };
 
-// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, the vocabulary of a .gguf, a .slm file
-// or an acquisition.
-// Errors name the file.
+// A directory (its tokenizer.json), a tokenizer.json, a SentencePiece .model, the vocabulary of a .gguf, a
+// .slm file or an acquisition. Errors name the file.
 [[nodiscard]] Result<std::shared_ptr<const tokenizer::Tokenizer>> OpenTokenizer(
     const ModelName& model, const tokenizer::LoadOptions& options = {});
+// The vocabularies that lie in a directory: tokenizer.json first, then *.model and *.gguf by name. IO.
+[[nodiscard]] Result<std::vector<std::string>> VocabulariesIn(const std::string& directory);
 // Whether a tokenizer may stand beside the template: not with a .jinja file alone.
 [[nodiscard]] bool MayHoldTokenizer(const ModelName& model);
 

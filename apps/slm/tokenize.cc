@@ -29,6 +29,7 @@ struct TokenizeArgs {
   bool no_special = false;
   bool special_as_text = false;
   bool compare = false;
+  uint64_t strings = 1'000'000;
 };
 
 struct DetokenizeArgs {
@@ -83,6 +84,20 @@ std::string Explain(const Trace& trace, const Encoding& encoding) {
                12) +
         "|" + EscapeForDisplay(encoding.tokens[i]) + "|" + (encoding.special_mask[i] ? "  put in" : "") +
         "\n";
+  }
+  return text;
+}
+
+// What a vocabulary cannot say against a tokenizer.json, from its profile.
+std::string ExplainLosses(const Tokenizer& tokenizer) {
+  const auto profile = json::Parse(tokenizer.profile_json());
+  const auto losses = profile ? profile->root().Find("losses") : std::nullopt;
+  std::string text;
+  if (!losses) return text;
+  text += "what a file of this kind cannot say, and what is done instead\n";
+  for (const json::Value loss : losses->children()) {
+    text += "  " + std::string(loss.Find("what")->string()) + ": " +
+            std::string(loss.Find("instead")->string()) + "\n";
   }
   return text;
 }
@@ -173,7 +188,7 @@ Status TokenizeOne(AppContext& context, const TokenizeArgs& args, const Tokenize
     return {};
   }
   if (args.explain) {
-    context.Print(Explain(trace, *encoding));
+    context.Print(Explain(trace, *encoding) + ExplainLosses(tokenizer));
     return {};
   }
   std::string line;
@@ -190,41 +205,118 @@ void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, const std:
   if (error) out.Key(std::string(key) + "_refused").String(Info(*error).name);
 }
 
+std::string ListOf(const std::vector<uint32_t>& ids, const std::optional<ErrorCode>& error) {
+  std::string line;
+  for (const uint32_t id : ids) line += " " + std::to_string(id);
+  return error ? " refused: " + std::string(Info(*error).name) : line;
+}
+
+void WriteDifference(const tokenizer::Difference& found, json::Writer& out) {
+  out.Key("found_by").String(found.phase).Key("text").String(found.text);
+  WriteIds("first", found.first_ids, found.first_error, out);
+  WriteIds("second", found.second_ids, found.second_error, out);
+}
+
+void WriteSearched(const tokenizer::DifferenceReport& report, json::Writer& out) {
+  out.Key("tried").Uint(report.n_tried).Key("searched").BeginObject();
+  for (const auto& [phase, n] : report.searched) out.Key(phase).Uint(n);
+  out.EndObject();
+}
+
 // Two tokenizers over the corpus, all tokens, all merges and generated strings: the shortest text on
 // which they differ, as TOK-CONFLICT.
 Status CompareTokenizers(AppContext& context, const TokenizeArgs& args, const Tokenizer& first) {
-  if (args.text == "-")
-    return Fail(MakeError(ErrorCode::kUsage, "--compare takes two tokenizers").Field("TEXT"));
   SLM_ASSIGN(const auto second, OpenTokenizer({args.text, context.store}, {.lenient = args.lenient}));
   tokenizer::DifferenceOptions options;
+  options.n_generated = args.strings;
   options.add_special_tokens = !args.no_special;
   const tokenizer::DifferenceReport report = tokenizer::FindShortestDifference(first, *second, options);
   const auto& found = report.difference;
   if (context.json) {
     json::Writer out;
-    out.BeginObject().Key("equal").Bool(!found).Key("tried").Uint(report.n_tried);
-    if (found) {
-      out.Key("found_by").String(found->phase).Key("text").String(found->text);
-      WriteIds("first", found->first_ids, found->first_error, out);
-      WriteIds("second", found->second_ids, found->second_error, out);
-    }
+    out.BeginObject().Key("equal").Bool(!found);
+    WriteSearched(report, out);
+    if (found) WriteDifference(*found, out);
     context.Print(out.EndObject().Take() + "\n");
   } else if (!found) {
     context.Print("no difference on " + std::to_string(report.n_tried) + " texts\n");
   } else {
-    const auto list = [](const std::vector<uint32_t>& ids, const std::optional<ErrorCode>& error) {
-      std::string line;
-      for (const uint32_t id : ids) line += " " + std::to_string(id);
-      return error ? " refused: " + std::string(Info(*error).name) : line;
-    };
     context.Print("shortest text found: |" + EscapeForDisplay(found->text) +
-                  "|\n  first: " + list(found->first_ids, found->first_error) + "\n  second:" +
-                  list(found->second_ids, found->second_error) + "\n  found by: " + found->phase + "\n");
+                  "|\n  first: " + ListOf(found->first_ids, found->first_error) + "\n  second:" +
+                  ListOf(found->second_ids, found->second_error) + "\n  found by: " + found->phase + "\n");
   }
   if (!found) return {};
   return Fail(MakeError(ErrorCode::kTokConflict,
                         "the two tokenizers give other ids for |" + EscapeForDisplay(found->text) + "|")
                   .In(args.text));
+}
+
+std::string Show(const std::string& first, const std::string& second,
+                 const tokenizer::DifferenceReport& report) {
+  std::string text = first + " and " + second + ": ";
+  if (report.differences.empty()) {
+    text += "no difference\n";
+  } else {
+    text += "shortest |" + EscapeForDisplay(report.difference->text) + "|\n";
+  }
+  for (const tokenizer::Difference& found : report.differences) {
+    text += "  " + std::string(NameOf(found.kind)) + ": |" + EscapeForDisplay(found.text) +
+            "|\n    first: " + ListOf(found.first_ids, found.first_error) +
+            "\n    second:" + ListOf(found.second_ids, found.second_error) + "\n";
+  }
+  text += "  searched:";
+  for (const auto& [phase, n] : report.searched) text += " " + phase + " " + std::to_string(n);
+  return text + "; texts given to both: " + std::to_string(report.n_tried) + "\n";
+}
+
+// Every vocabulary of a directory with every other, by the stages at which they part.
+Status CompareDirectory(AppContext& context, const TokenizeArgs& args) {
+  SLM_ASSIGN(const std::vector<std::string> files, VocabulariesIn(args.model));
+  if (files.size() < 2) {
+    return Fail(
+        MakeError(ErrorCode::kNotFound, "the directory holds " + std::to_string(files.size()) +
+                                            " of tokenizer.json, *.model and *.gguf; to compare takes two")
+            .In(args.model));
+  }
+  std::vector<std::shared_ptr<const Tokenizer>> tokenizers;
+  for (const std::string& file : files) {
+    SLM_ASSIGN(auto one, OpenTokenizer({file, context.store}, {.lenient = args.lenient}));
+    tokenizers.push_back(std::move(one));
+  }
+  std::string first_conflict;
+  json::Writer out;
+  out.BeginObject().Key("pairs").BeginArray();
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (size_t k = i + 1; k < files.size(); ++k) {
+      tokenizer::DifferenceOptions options;
+      options.n_generated = args.strings;
+      const tokenizer::DifferenceReport report =
+          tokenizer::FindDifferences(*tokenizers[i], *tokenizers[k], options);
+      if (report.difference && first_conflict.empty()) {
+        first_conflict = files[i] + " and " + files[k] + " give other ids for |" +
+                         EscapeForDisplay(report.difference->text) + "|";
+      }
+      if (!context.json) {
+        context.Print(Show(files[i], files[k], report));
+        continue;
+      }
+      out.BeginObject().Key("first_file").String(files[i]).Key("second_file").String(files[k]);
+      out.Key("equal").Bool(report.differences.empty());
+      WriteSearched(report, out);
+      if (report.difference) WriteDifference(*report.difference, out);
+      out.Key("differences").BeginArray();
+      for (const tokenizer::Difference& found : report.differences) {
+        out.BeginObject().Key("kind").String(NameOf(found.kind));
+        WriteDifference(found, out);
+        out.EndObject();
+      }
+      out.EndArray().EndObject();
+    }
+  }
+  out.EndArray().Key("equal").Bool(first_conflict.empty()).EndObject();
+  if (context.json) context.Print(out.Take() + "\n");
+  if (first_conflict.empty()) return {};
+  return Fail(MakeError(ErrorCode::kTokConflict, first_conflict).In(args.model));
 }
 
 // Ids as the arguments give them: numbers, with spaces or commas between them.
@@ -260,9 +352,10 @@ Status DetokenizeOne(AppContext& context, const DetokenizeArgs& args, const Toke
 void RegisterTokenize(Command& root, AppContext& context) {
   auto* args = context.Own<TokenizeArgs>();
   Command& command = root.Add("tokenize", "Token ids and offsets of a text");
-  command.Option("model", &args->model,
-                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
-                 /*required=*/true);
+  command.Option(
+      "model", &args->model,
+      "Source directory, tokenizer.json, SentencePiece .model, .gguf, .slm, or id of an acquisition",
+      /*required=*/true);
   command.Option("text", &args->text, "The text (default, or -: standard input, all its bytes)");
   command.Flag("--explain", &args->explain, "Every stage: added tokens, normalized text, pre-tokens, model");
   command.Flag("--batch", &args->batch, "JSON Lines in, JSON Lines out");
@@ -270,8 +363,12 @@ void RegisterTokenize(Command& root, AppContext& context) {
                "Without the tokens that the post-processor puts in");
   command.Flag("--special-tokens-as-text", &args->special_as_text,
                "Special tokens in the text are plain text");
-  command.Flag("--compare", &args->compare,
-               "MODEL against a second one, named in place of TEXT: the shortest text on which they differ");
+  command.Flag(
+      "--compare", &args->compare,
+      "MODEL against a second one, named in place of TEXT: the shortest text on which they differ. A "
+      "directory alone: each of its vocabularies (tokenizer.json, *.model, *.gguf) against each other");
+  command.Option("--strings", &args->strings,
+                 "With --compare: strings generated, beside every token and merge");
   command.Flag("--lenient", &args->lenient,
                "Take what the reference library takes: gaps between ids, merges twice, ids that disagree");
   command.Excludes("--batch", {"text", "--explain", "--no-special-tokens", "--special-tokens-as-text"});
@@ -281,6 +378,15 @@ void RegisterTokenize(Command& root, AppContext& context) {
                 .memory = "the compiled tokenizer, and up to 300 bytes for each byte of text",
                 .time = "n log n in the longest word, linear in the rest"});
   command.Run([args, &context] {
+    if (args->compare && args->text == "-") {
+      const Status status =
+          IsDirectory(args->model)
+              ? CompareDirectory(context, *args)
+              : Fail(MakeError(ErrorCode::kUsage, "--compare takes two tokenizers, or a directory")
+                         .Field("TEXT"));
+      if (!status) context.Report(status.error());
+      return;
+    }
     const auto tokenizer = OpenTokenizer({args->model, context.store}, {.lenient = args->lenient});
     if (!tokenizer) return context.Report(tokenizer.error());
     if (args->compare) {
@@ -301,9 +407,10 @@ void RegisterTokenize(Command& root, AppContext& context) {
 void RegisterDetokenize(Command& root, AppContext& context) {
   auto* args = context.Own<DetokenizeArgs>();
   Command& command = root.Add("detokenize", "The bytes that token ids stand for");
-  command.Option("model", &args->model,
-                 "Source directory, tokenizer.json, SentencePiece .model, .slm, or id of an acquisition",
-                 /*required=*/true);
+  command.Option(
+      "model", &args->model,
+      "Source directory, tokenizer.json, SentencePiece .model, .gguf, .slm, or id of an acquisition",
+      /*required=*/true);
   command.Option("ids", &args->ids, "Token ids (default: standard input)");
   command.Option("--mode", &args->mode,
                  "raw (bytes), visible (as the reference shows it) or diagnostic (escaped)");

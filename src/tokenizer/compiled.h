@@ -40,6 +40,10 @@ struct Compiled {
   std::string profile_json;
 };
 
+// Whether every byte has a token (TOK-03): a byte-level vocabulary with the whole alphabet, or byte fallback
+// with all of <0x00> to <0xFF>.
+[[nodiscard]] bool CanEncodeBytes(const Compiled& compiled);
+
 // Each component by itself; `profile` receives its description as one JSON value.
 // `is_byte_level` is set where a component maps the bytes.
 [[nodiscard]] Result<std::unique_ptr<Normalizer>> LoadNormalizer(json::Value value, json::Writer* profile,

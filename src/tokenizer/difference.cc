@@ -2,19 +2,27 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "base/utf8.h"
 #include "tokenizer/aligned_text.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/corpus.h"
+#include "tokenizer/decoder.h"
+#include "unicode/classes_v16_0.h"
+#include "unicode/normalization_v9_0.h"
 
 namespace slm::tokenizer {
 namespace {
 
 using Scalars = std::u32string;
 
-constexpr size_t kMaxShrinks = 32;        // differing texts of one phase that are shrunk
-constexpr size_t kMaxExhaustive = 50000;  // strings tried after shrinking
+constexpr size_t kMaxShrinks = 32;         // differing texts of one phase that are shrunk
+constexpr size_t kMaxShrinksOfKind = 400;  // with FindDifferences: in each phase
+constexpr size_t kMaxShown = 16;           // of one kind
+constexpr size_t kMaxExhaustive = 50000;   // strings tried after shrinking
 
 Scalars ToScalars(std::string_view text) {
   Scalars out;
@@ -50,6 +58,30 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
+// A character's class, for telling forms of texts apart.
+char ClassOf(char32_t c) {
+  if (c < 0x7F && c > 0x20) {
+    if (c >= '0' && c <= '9') return '0';
+    const char32_t lower = c | 0x20;
+    return lower >= 'a' && lower <= 'z' ? 'a' : '.';
+  }
+  if (c == ' ') return ' ';
+  const uint8_t known = unicode::ClassV16(c);
+  if ((known & unicode::kWhiteSpace) != 0) return 's';
+  if ((known & unicode::kLetter) != 0) return 'l';
+  if ((known & unicode::kNumber) != 0) return 'n';
+  return unicode::IsMarkV9(c) ? 'm' : 'o';
+}
+
+std::string FormOf(const Scalars& scalars) {
+  std::string form;
+  for (const char32_t c : scalars) {
+    const char next = ClassOf(c);
+    if (!form.ends_with(next)) form.push_back(next);  // a run counts once
+  }
+  return form;
+}
+
 class Search {
  public:
   Search(const Tokenizer& first, const Tokenizer& second, const DifferenceOptions& options)
@@ -58,13 +90,8 @@ class Search {
   }
 
   DifferenceReport Run() {
-    const std::pair<const char*, std::function<void()>> phases[] = {
-        {"corpus", [this] { TryCorpus(); }},       {"special tokens", [this] { TrySpecialTokens(); }},
-        {"tokens", [this] { TryTokens(); }},       {"merges", [this] { TryMerges(); }},
-        {"generated", [this] { TryGenerated(); }},
-    };
-    for (const auto& [name, phase] : phases) {
-      phase();
+    for (const auto& [name, phase] : Phases()) {
+      RunPhase(name, phase);
       if (!best_) continue;
       TryAllShorter();
       report_.difference = Describe(*best_, name);
@@ -73,7 +100,60 @@ class Search {
     return report_;
   }
 
+  DifferenceReport RunAll() {
+    by_kind_ = true;
+    if (first_.prefix_ids() != second_.prefix_ids() || first_.suffix_ids() != second_.suffix_ids()) {
+      encode_.add_special_tokens = true;
+      Difference put_in = Describe({}, "corpus");
+      put_in.kind = DifferenceKind::kPutIn;
+      report_.differences.push_back(std::move(put_in));
+    }
+    encode_.add_special_tokens = false;
+    for (const auto& [name, phase] : Phases()) RunPhase(name, phase);
+    std::map<DifferenceKind, std::vector<Found>> kinds;
+    for (auto& [key, found] : found_) kinds[key.first].push_back(std::move(found));
+    for (auto& [kind, list] : kinds) {
+      std::sort(list.begin(), list.end(),
+                [](const Found& a, const Found& b) { return Before(a.scalars, b.scalars); });
+      best_ = list[0].scalars;
+      kind_ = kind;
+      TryAllShorter();
+      list[0].scalars = *best_;
+      for (size_t i = 0; i < std::min(list.size(), kMaxShown); ++i) {
+        report_.differences.push_back(Describe(list[i].scalars, list[i].phase));
+        report_.differences.back().kind = kind;
+      }
+    }
+    std::sort(report_.differences.begin(), report_.differences.end(),
+              [](const Difference& a, const Difference& b) {
+                return std::pair(a.kind, a.text.size()) < std::pair(b.kind, b.text.size());
+              });
+    for (const Difference& one : report_.differences) {
+      if (!report_.difference || one.text.size() < report_.difference->text.size()) report_.difference = one;
+    }
+    return report_;
+  }
+
  private:
+  struct Found {
+    Scalars scalars;
+    std::string phase;
+  };
+  [[nodiscard]] std::vector<std::pair<const char*, std::function<void()>>> Phases() {
+    return {{"corpus", [this] { TryCorpus(); }},
+            {"special tokens", [this] { TrySpecialTokens(); }},
+            {"tokens", [this] { TryTokens(); }},
+            {"merges", [this] { TryMerges(); }},
+            {"generated", [this] { TryGenerated(); }}};
+  }
+  void RunPhase(const char* name, const std::function<void()>& phase) {
+    phase_ = name;
+    n_given_ = 0;
+    n_shrunk_.clear();
+    phase();
+    report_.searched.emplace_back(name, n_given_);
+  }
+
   [[nodiscard]] Outcome Ask(const Tokenizer& tokenizer, const std::string& text) const {
     auto encoding = tokenizer.Encode(text, encode_);
     if (!encoding) return {{}, encoding.error().code};
@@ -83,14 +163,55 @@ class Search {
   bool Differs(const Scalars& scalars) {
     ++report_.n_tried;
     const std::string text = ToUtf8(scalars);
-    return Ask(first_, text) != Ask(second_, text);
+    if (Ask(first_, text) == Ask(second_, text)) return false;
+    return !kind_ || KindOf(text) == *kind_;
+  }
+
+  // What reached the model, as text.
+  [[nodiscard]] static std::string Reached(const Trace& trace) {
+    std::string out;
+    for (const Trace::PreToken& pre_token : trace.pre_tokens) {
+      if (pre_token.is_added_token) continue;
+      std::string bytes;
+      AppendByteLevelToken(pre_token.text, &bytes);
+      out += FindUtf8Fault(bytes) ? pre_token.text : bytes;
+    }
+    return ReplaceInToken(out, "\xE2\x96\x81", " ");
+  }
+
+  // The stage at which a text that differs parts. REQUIRES: it does.
+  [[nodiscard]] DifferenceKind KindOf(const std::string& text) const {
+    Trace first, second;
+    if (!first_.Encode(text, encode_, &first) || !second_.Encode(text, encode_, &second))
+      return DifferenceKind::kRefusal;
+    const auto cuts = [](const Trace& trace) {
+      std::vector<std::pair<uint64_t, uint32_t>> out;
+      for (const Trace::Cut& cut : trace.cuts) out.emplace_back(cut.begin, cut.id);
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    if (cuts(first) != cuts(second)) return DifferenceKind::kSpecialTokens;
+    return Reached(first) != Reached(second) ? DifferenceKind::kText : DifferenceKind::kModel;
   }
 
   void Try(const Scalars& scalars) {
-    if (n_shrunk_ >= kMaxShrinks || !Differs(scalars)) return;
-    ++n_shrunk_;
+    ++n_given_;
+    kind_.reset();
+    if (!by_kind_) {
+      if (n_shrunk_[DifferenceKind::kModel] >= kMaxShrinks || !Differs(scalars)) return;
+      ++n_shrunk_[DifferenceKind::kModel];
+      Scalars shortest = Shrink(scalars);
+      if (!best_ || Before(shortest, *best_)) best_ = std::move(shortest);
+      return;
+    }
+    if (!Differs(scalars)) return;
+    const DifferenceKind kind = KindOf(ToUtf8(scalars));
+    if (n_shrunk_[kind] >= kMaxShrinksOfKind) return;
+    ++n_shrunk_[kind];
+    kind_ = kind;
     Scalars shortest = Shrink(scalars);
-    if (!best_ || Before(shortest, *best_)) best_ = std::move(shortest);
+    Found& found = found_[{kind, FormOf(shortest)}];
+    if (found.phase.empty() || Before(shortest, found.scalars)) found = {std::move(shortest), phase_};
   }
   void Try(std::string_view text) { Try(ToScalars(text)); }
 
@@ -103,6 +224,16 @@ class Search {
     const std::string two = ToUtf8(b);
     if (one.size() != two.size()) return one.size() < two.size();
     return std::pair(Hidden(a), one) < std::pair(Hidden(b), two);
+  }
+
+  // Whether no character can go: else a plain one has made another difference of it.
+  bool IsMinimal(const Scalars& scalars) {
+    for (size_t at = 0; at < scalars.size(); ++at) {
+      Scalars shorter = scalars;
+      shorter.erase(at, 1);
+      if (Differs(shorter)) return false;
+    }
+    return true;
   }
 
   // Removes parts of falling size while the difference stands, then makes what is left plain.
@@ -126,7 +257,7 @@ class Search {
         if (scalar <= plain) continue;
         const char32_t before = scalar;
         scalar = plain;
-        if (Differs(scalars)) break;
+        if (Differs(scalars) && IsMinimal(scalars)) break;
         scalar = before;
       }
     }
@@ -226,7 +357,7 @@ class Search {
     const std::vector<std::string> corpus = MechanicalCorpus();
     const std::vector<std::string> added = AddedTexts();
     const auto part = [&]() -> Scalars {
-      switch (random.Below(6)) {
+      switch (random.Below(9)) {
         case 0:
           return Scalars(1, static_cast<char32_t>(0x20 + random.Below(0x5F)));
         case 1:
@@ -238,6 +369,24 @@ class Search {
         case 4:
           if (!added.empty()) return ToScalars(added[random.Below(added.size())]);
           [[fallthrough]];
+        case 5: {  // a word of few letters
+          const uint64_t n_letters = 1 + random.Below(3);
+          const auto first = static_cast<char32_t>('a' + random.Below(24));
+          Scalars word;
+          for (uint64_t n = 1 + random.Below(24); n > 0; --n)
+            word.push_back(first + static_cast<char32_t>(random.Below(n_letters)));
+          return word;
+        }
+        case 6: {  // a character that has other forms, with a mark
+          constexpr std::pair<char32_t, char32_t> kForms[] = {
+              {0xA0, 0x250},    {0x370, 0x400},   {0x1E00, 0x2000}, {0x2100, 0x2190}, {0x2460, 0x2500},
+              {0x3040, 0x3100}, {0x1100, 0x1200}, {0xAC00, 0xD7A4}, {0xF900, 0xFB50}, {0xFF00, 0xFFF0}};
+          const auto [low, high] = kForms[random.Below(std::size(kForms))];
+          Scalars form(1, low + static_cast<char32_t>(random.Below(high - low)));
+          for (uint64_t n = random.Below(3); n > 0; --n)
+            form.push_back(0x300 + static_cast<char32_t>(random.Below(0x70)));
+          return form;
+        }
         default: {
           const auto scalar = static_cast<char32_t>(random.Below(0x110000));
           return Scalars(1, scalar >= 0xD800 && scalar <= 0xDFFF ? U'\uFFFD' : scalar);
@@ -257,10 +406,36 @@ class Search {
   EncodeOptions encode_;
   DifferenceReport report_;
   std::optional<Scalars> best_;
-  size_t n_shrunk_ = 0;
+  bool by_kind_ = false;
+  std::optional<DifferenceKind> kind_;  // what counts as a difference now; none: any
+  std::map<std::pair<DifferenceKind, std::string>, Found> found_;
+  std::map<DifferenceKind, size_t> n_shrunk_;
+  std::string phase_;
+  uint64_t n_given_ = 0;
 };
 
 }  // namespace
+
+std::string_view NameOf(DifferenceKind kind) {
+  switch (kind) {
+    case DifferenceKind::kPutIn:
+      return "tokens put in";
+    case DifferenceKind::kSpecialTokens:
+      return "special tokens in the text";
+    case DifferenceKind::kText:
+      return "text before the model";
+    case DifferenceKind::kModel:
+      return "model";
+    case DifferenceKind::kRefusal:
+      return "refusal";
+  }
+  return "";
+}
+
+DifferenceReport FindDifferences(const Tokenizer& first, const Tokenizer& second,
+                                 const DifferenceOptions& options) {
+  return Search(first, second, options).RunAll();
+}
 
 DifferenceReport FindShortestDifference(const Tokenizer& first, const Tokenizer& second,
                                         const DifferenceOptions& options) {

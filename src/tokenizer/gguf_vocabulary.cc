@@ -521,7 +521,13 @@ class Compiler {
   // TOK-07, and what a person who compares it with a tokenizer.json must know.
   void Describe() {
     json::Writer out;
-    out.BeginObject().Key("reference").String("llama.cpp, src/llama-vocab.cpp").Key("locale").String("none");
+    out.BeginObject()
+        .Key("reference")
+        .String("llama.cpp, src/llama-vocab.cpp")
+        .Key("locale")
+        .String("none")
+        .Key("encode_bytes")
+        .Bool(false);
     out.Key("model").String(model_).Key("tokens").Uint(n_tokens());
     if (pre_ != nullptr) {
       out.Key("merges")

@@ -226,6 +226,16 @@ Status LoadParts(json::Value root, const LoadOptions& options, json::Writer* pro
 
 }  // namespace
 
+bool CanEncodeBytes(const Compiled& compiled) {
+  if (!compiled.is_byte_level) return compiled.model->has_byte_tokens();
+  const Vocabulary& vocabulary = compiled.model->vocabulary();
+  return std::all_of(ByteAlphabet().begin(), ByteAlphabet().end(), [&vocabulary](char32_t scalar) {
+    std::string text;
+    AppendScalar(&text, scalar);
+    return vocabulary.Find(text).has_value();
+  });
+}
+
 Result<Compiled> Compile(std::string json_text, const LoadOptions& options) {
   if (json_text.size() > kMaxFileBytes)
     return Fail(ErrorCode::kTokLimit, "a tokenizer file larger than 256 MiB");
@@ -264,6 +274,8 @@ Result<Compiled> Compile(std::string json_text, const LoadOptions& options) {
       .String("leftmost, longest")
       .Key("unicode_word_and_space")
       .String("16.0");
+  profile.Key("encode_bytes").Bool(CanEncodeBytes(out));
+  profile.Key("clean_up_tokenization_spaces").String("no part of tokenizer.json; refused where it would act");
   profile.EndObject();
   out.profile_json = profile.Take();
   out.fast_form = FindFastForm(root);

@@ -5,6 +5,7 @@
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/compiled.h"
+#include "tokenizer/reference_number.h"
 #include "tokenizer/schema.h"
 #include "tokenizer/unigram.h"
 #include "tokenizer/word_models.h"
@@ -204,7 +205,7 @@ Result<std::unique_ptr<Model>> LoadWordLevel(json::Value object, json::Writer* p
   return std::unique_ptr<Model>(std::make_unique<WordLevelModel>(std::move(vocabulary), std::move(unk)));
 }
 
-// [text, score]: ids are places, scores correctly rounded doubles.
+// [text, score]: ids are places, scores doubles as the reference reads them.
 Result<std::vector<UnigramModel::Piece>> LoadPieces(json::Value object, bool lenient) {
   SLM_ASSIGN(const json::Value vocab, ArrayMember(object, "vocab"));
   if (vocab.size() > kMaxTokens) {
@@ -223,7 +224,7 @@ Result<std::vector<UnigramModel::Piece>> LoadPieces(json::Value object, bool len
                         "token " + Show(text) + " is longer than 64 KiB");
     }
     const json::Value score = *item.First()->Next();
-    const auto number = score.is_number() ? score.AsDouble() : std::nullopt;
+    const auto number = score.is_number() ? ReadAsReference(score.source_text()) : std::nullopt;
     if (!number) return Fail(ErrorAt(ErrorCode::kTokScore, score, "a score must be a finite number"));
     if (!seen.emplace(text, out.size()).second && !lenient) {
       return VocabError(ErrorCode::kTokIdDup, item.byte_offset(),

@@ -349,7 +349,7 @@ class SpmUnigramModel final : public SpmModel {
   explicit SpmUnigramModel(std::shared_ptr<const Table> table) : SpmModel(std::move(table)) {
     std::vector<std::pair<std::string_view, uint32_t>> keys;
     float lowest = std::numeric_limits<float>::max();
-    float highest = std::numeric_limits<float>::lowest();
+    float highest = std::numeric_limits<float>::min();  // as the reference begins: never below 0
     for (const Vocabulary::Entry& entry : table_->vocabulary.entries()) {
       const PieceType type = table_->types[entry.id];
       if (type == PieceType::kNormal) {
@@ -621,6 +621,10 @@ Result<Compiled> CompileSentencePiece(ByteSpan file) {
   profile.BeginObject().Key("reference").String("sentencepiece").Key("locale").String("none");
   profile.Key("model").String(source.is_bpe ? "BPE, by score, then leftmost"
                                             : "Unigram, sums in double kept as float");
+  profile.Key("equal_ranks")
+      .String(source.is_bpe ? "of equal scores the leftmost" : "none: there are no merges");
+  profile.Key("encode_bytes").Bool(false);
+  profile.Key("clean_up_tokenization_spaces").String("no part of the file");
   profile.Key("byte_fallback").Bool(source.byte_fallback).Key("charsmap_bytes").Uint(source.charsmap.size());
   profile.Key("charsmap_lookup")
       .String("longest entry")

@@ -362,19 +362,11 @@ Sequence EscapeIllFormed(std::string_view bytes, std::string* storage) {
   return out;
 }
 
-bool HasByteAlphabet(const Vocabulary& vocabulary) {
-  return std::all_of(ByteAlphabet().begin(), ByteAlphabet().end(), [&vocabulary](char32_t scalar) {
-    std::string text;
-    AppendScalar(&text, scalar);
-    return vocabulary.Find(text).has_value();
-  });
-}
-
 }  // namespace
 
 void Tokenizer::Impl::Finish() {
   const Vocabulary& vocabulary = compiled.model->vocabulary();
-  can_encode_bytes = compiled.is_byte_level ? HasByteAlphabet(vocabulary) : compiled.model->has_byte_tokens();
+  can_encode_bytes = CanEncodeBytes(compiled);
   vocab_size = vocabulary.size() == 0 ? 0 : size_t{vocabulary.max_id()} + 1;
   for (const AddedToken& token : compiled.added.tokens()) {
     vocab_size = std::max(vocab_size, size_t{token.id} + 1);

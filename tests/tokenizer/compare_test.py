@@ -31,7 +31,7 @@ ALPHABET = " 0aZ.'\n\u00e9"
 def compare(slm: str, a: pathlib.Path, b: pathlib.Path) -> tuple[int, dict]:
     done = subprocess.run([slm, "--json", "tokenize", str(a), "--compare", str(b)], capture_output=True, text=True, encoding="utf-8", check=False)
     print(done.stdout + done.stderr, end="")
-    return done.returncode, json.loads(done.stdout.splitlines()[0])
+    return done.returncode, json.loads(done.stdout.split("\n")[0])
 
 
 def main() -> int:
