@@ -20,9 +20,10 @@ endfunction()
 # slm_module(NAME SOURCES a.cc ... [DEPS base codec ...] [LIBS OpenSSL::Crypto ...]
 #            [TESTS a_test.cc ...] [TEST_DEPS ...] [ALONE a.cc ...] [SCALAR] [HOT] [COLD])
 # One static library slm_NAME; one test program slm_NAME_test, its cases labelled NAME.
-# SCALAR switches the auto-vectorizer off. HOT: the module for browsers is built for speed where the rest is
-# built for size. COLD: the sanitized build does not optimize it. ALONE: not compiled together with other files
-# where a preset does that (CMAKE_UNITY_BUILD), since names of its own collide with theirs.
+# SCALAR switches the auto-vectorizer off. HOT: the modules for browsers are built for speed where the rest is
+# built for size. Both: kernels, which stay out of the optimization at link time. COLD: the sanitized build does
+# not optimize it. ALONE: not compiled together with other files where a preset does that (CMAKE_UNITY_BUILD),
+# since names of its own collide with theirs.
 function(slm_module name)
   cmake_parse_arguments(M "SCALAR;HOT;COLD" "" "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS;ALONE" ${ARGN})
   set_source_files_properties(${M_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -33,7 +34,7 @@ function(slm_module name)
     target_compile_options(slm_${name} PRIVATE ${SLM_SCALAR_FLAGS})
   endif()
   if(M_HOT AND SLM_WASM)
-    target_compile_options(slm_${name} PRIVATE -O2)
+    target_compile_options(slm_${name} PRIVATE -O2 $<$<BOOL:${M_SCALAR}>:-fno-lto>)
   endif()
   if(SLM_SANITIZE AND M_COLD)
     target_compile_options(slm_${name} PRIVATE -O0)

@@ -7,13 +7,21 @@
 
 /** Of the File System standard; lib.dom knows it only for workers. */
 interface SyncAccessHandle {
+  read(data: Uint8Array, options: { at: number }): number;
   write(data: Uint8Array, options: { at: number }): number;
   truncate(size: number): void;
   flush(): void;
   close(): void;
 }
 interface WritableFile extends FileSystemFileHandle {
-  createSyncAccessHandle?(): Promise<SyncAccessHandle>;
+  /** Of the modes, engines that know none ignore it and lock the file for this handle alone. */
+  createSyncAccessHandle?(options?: { mode: 'read-only' | 'readwrite' }): Promise<SyncAccessHandle>;
+}
+
+/** A stored file; `read` gives how many bytes it put into `into`. */
+export interface DirectReader {
+  read(into: Uint8Array, at: number): number;
+  close(): void;
 }
 
 const FOLDER = 'slm-models';
@@ -34,6 +42,21 @@ export class CachedModel {
     const name = `${contentId}.slm`;
     const file: WritableFile = await directory.getFileHandle(name, { create: true });
     return new CachedModel(directory, file, name, await file.getFile());
+  }
+
+  /**
+   * Reads what is stored straight into memory that the caller gives, or undefined where another tab holds the file or
+   * the browser cannot: a Blob of it is passed between processes and copied twice more.
+   */
+  async openDirect(): Promise<DirectReader | undefined> {
+    const handle = await this.file.createSyncAccessHandle?.({ mode: 'read-only' }).catch(() => undefined);
+    if (handle === undefined) return undefined;
+    return {
+      read: (into, at) => handle.read(into, { at }),
+      close: () => {
+        handle.close();
+      },
+    };
   }
 
   /** Starts to write after `size` verified bytes. A reason, for people, where that cannot be. */

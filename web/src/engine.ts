@@ -13,8 +13,8 @@ export type ModuleName = 'slm' | 'slm-evidence';
 
 /** What differs between a browser's worker and Node's. */
 export interface Platform {
-  /** The bytes of a module: slm.wasm, or slm-evidence.wasm. */
-  readModule(name: ModuleName): Promise<Uint8Array>;
+  /** The bytes of a module: slm.wasm, or slm-evidence.wasm. Of a response, the engine compiles what has arrived. */
+  readModule(name: ModuleName): Promise<Uint8Array | Response>;
   /** Root of the private file system, or why there is none. */
   storage(): Promise<FileSystemDirectoryHandle | string>;
   engine(): EngineFacts;
@@ -95,7 +95,7 @@ export class Engine {
     if (known !== undefined) return known;
     const fetched = this.platform
       .readModule(name)
-      .then(async (bytes) => ({ bytes, compiled: await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>) }))
+      .then(compile)
       .catch((fault: unknown) => {
         this.fetched.delete(name);
         throw fault;
@@ -207,6 +207,16 @@ export class Engine {
     const options = JSON.stringify({ ...request.options, backend, progress: true });
     return module.bytes('slm_observe', model, options, request.cases, request.like ?? new Uint8Array(0));
   }
+}
+
+async function compile(program: Uint8Array | Response): Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }> {
+  if (program instanceof Uint8Array) return { bytes: program, compiled: await WebAssembly.compile(program as Uint8Array<ArrayBuffer>) };
+  // Browsers keep the machine code of what they compile from a response. Only one of this type is taken.
+  const typed = program.headers.get('content-type')?.trim().toLowerCase() === 'application/wasm';
+  const compiled = typed ? WebAssembly.compileStreaming(program.clone()) : undefined;
+  compiled?.catch(() => undefined); // a connection that breaks is told by the bytes
+  const bytes = new Uint8Array(await program.arrayBuffer());
+  return { bytes, compiled: await (compiled ?? WebAssembly.compile(bytes)) };
 }
 
 const BLOB = 0;

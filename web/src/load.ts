@@ -3,7 +3,7 @@
  * arrive. The first wrong chunk stops the load and is named. Verified chunks go into the cache; what the cache holds
  * is hashed again, and a broken connection is opened again where it stopped.
  */
-import { CachedModel } from './cache.js';
+import { CachedModel, type DirectReader } from './cache.js';
 import { abortError, hostError, SlmError } from './errors.js';
 import type { ArtifactFacts, SlmModule } from './module.js';
 import { BlobSource, type ByteSource, type ByteStream } from './source.js';
@@ -34,6 +34,7 @@ export interface LoadOptions {
 }
 
 const HEADER_SIZE = 192;
+const DIRECT_READ = 1 << 20; // bytes of the cache that are read at once
 const MAX_IN_FLIGHT = 8; // chunks that are being hashed
 const MAX_RETRIES = 4; // without a byte between them
 const UNKNOWN_SIZE = 0xffff_ffff_ffff_ffffn;
@@ -88,7 +89,7 @@ class Loader {
       this.checkStatedSize(first);
       await this.openCache();
       if (this.cached !== undefined && this.cached.stored.size > HEADER_SIZE) {
-        await this.feedFromCache(this.cached.stored);
+        await this.feedFromCache(this.cached);
         if (this.position > 0) {
           stream.cancel();
           stream = pending = undefined;
@@ -138,17 +139,24 @@ class Loader {
   }
 
   // What is damaged or cut off there is taken from the source again.
-  private async feedFromCache(stored: Blob): Promise<void> {
+  private async feedFromCache(cached: CachedModel): Promise<void> {
     this.fromCache = true;
+    const direct = await cached.openDirect();
     try {
-      const stream = await new BlobSource(stored, 'the cache').open(0, this.options.signal);
-      for (let piece = await stream.read(); piece !== undefined; piece = await stream.read()) {
-        await this.accept(piece);
+      if (direct !== undefined) {
+        await this.feedDirectly(direct, cached.stored.size);
+      } else {
+        const stream = await new BlobSource(cached.stored, 'the cache').open(0, this.options.signal);
+        for (let piece = await stream.read(); piece !== undefined; piece = await stream.read()) {
+          await this.accept(piece);
+        }
       }
       await this.drain();
     } catch (fault) {
       if (this.options.signal.aborted || !(fault instanceof SlmError)) throw abortOr(fault, this.options.signal);
       await Promise.allSettled(this.inFlight);
+    } finally {
+      direct?.close();
     }
     this.inFlight = [];
     this.fault = undefined;
@@ -157,6 +165,20 @@ class Loader {
     this.nextChunk = this.headChecked ? (this.verified - this.facts.head_size) / this.facts.chunk_size : 0;
     if (this.verified === this.facts.file_size) return void (this.position = this.facts.file_size);
     this.fromCache = false;
+  }
+
+  private async feedDirectly(reader: DirectReader, size: number): Promise<void> {
+    while (this.position < size) {
+      const into = this.room(Math.min(DIRECT_READ, size - this.position));
+      let count: number;
+      try {
+        count = reader.read(into, this.position);
+      } catch (fault) {
+        throw hostError('IO', `the cache cannot be read (${String(fault)})`, { retryable: true });
+      }
+      if (count === 0) return; // shorter than it was
+      await this.advance(count);
+    }
   }
 
   private async feedFromSource(first: ByteStream | undefined, head: Uint8Array | undefined): Promise<void> {
@@ -218,15 +240,24 @@ class Loader {
     });
   }
 
-  // Puts a piece where it belongs and starts to hash every chunk that it completes.
+  // Puts a piece where it belongs.
   private async accept(piece: Uint8Array): Promise<void> {
+    this.room(piece.length).set(piece);
+    await this.advance(piece.length);
+  }
+
+  // The module's memory for the next `size` bytes.
+  private room(size: number): Uint8Array {
     if (this.options.signal.aborted) throw abortError();
-    if (piece.length > this.facts.file_size - this.position) {
+    if (size > this.facts.file_size - this.position) {
       throw this.sizeError('goes on after its last byte', this.facts.file_size);
     }
-    const base = this.module.artifactBytes(this.artifact);
-    this.module.view(base + this.position, piece.length).set(piece);
-    this.position += piece.length;
+    return this.module.view(this.module.artifactBytes(this.artifact) + this.position, size);
+  }
+
+  // `size` further bytes are there: starts to hash every chunk that they complete.
+  private async advance(size: number): Promise<void> {
+    this.position += size;
     if (!this.headChecked && this.position >= this.facts.head_size) {
       this.module.json('slm_artifact_head', this.artifact);
       this.headChecked = true;

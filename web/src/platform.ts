@@ -28,7 +28,7 @@ async function announceLife(): Promise<void> {
   });
 }
 
-export function browserEngine(readModule: (name: ModuleName) => Promise<Uint8Array>): Engine {
+export function browserEngine(readModule: (name: ModuleName) => Promise<Uint8Array | Response>): Engine {
   if (navigator.locks !== undefined) void announceLife();
   return new Engine({
     readModule,

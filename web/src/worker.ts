@@ -10,13 +10,13 @@ const urls: Record<ModuleName, URL> = {
   'slm-evidence': new URL('./slm-evidence.wasm', import.meta.url),
 };
 
-async function readModule(name: ModuleName): Promise<Uint8Array> {
+async function readModule(name: ModuleName): Promise<Response> {
   const url = urls[name];
   const response = await fetch(url).catch((fault: unknown) => {
     throw hostError('IO', `the program ${url.pathname} cannot be fetched (${String(fault)})`, { retryable: true });
   });
   if (!response.ok) throw hostError('IO', `the program ${url.pathname}: status ${response.status}`, { retryable: true });
-  return new Uint8Array(await response.arrayBuffer());
+  return response;
 }
 
 const engine = browserEngine(readModule);
