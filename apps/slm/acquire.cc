@@ -167,7 +167,8 @@ void RegisterAcquire(Command& root, AppContext& context) {
            "profile hf-directory-v2: 512 files, 8 GiB a file, 16 GiB in all, 6 folders deep; JSON and text "
            "files to 64 MiB. Links, code, pickles, archives and unknown files are refused.",
        .memory = "about 20 MiB and the text of the JSON files, whatever the weights' size",
-       .time = "one read and one write of every byte"});
+       .time = "one read and one write of every byte",
+       .notes = std::string(kStatementForm)});
   command.Run([args, &context] { RunAcquire(*args, context); });
 }
 

@@ -221,6 +221,10 @@ CommandLine::Outcome CommandLine::Parse(int argc, char** argv, std::string* text
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
+    if (app.get_subcommands().empty() && !app.remaining(/*recurse=*/true).empty()) {
+      *text = Unexpected();
+      return Outcome::kUsageError;
+    }
     *text = app.help();
     return Outcome::kHelp;
   } catch (const CLI::CallForVersion& version) {

@@ -23,6 +23,14 @@ using records::OnlyMembers;
 using records::WriteError;
 
 // Shared by all subcommands; lives as long as the program.
+// For the help of the commands that take a person's statements (docs/spec/decisions.md).
+inline constexpr std::string_view kStatementForm =
+    "A statement is a JSON file: {\"schema\": \"slm.decision.v1\", \"kind\": \"license\", \"reviewer\": "
+    "\"who decides\", "
+    "\"reason\": \"why\", \"applies_to\": [\"the hashes that the refusal names\"], \"choice\": \"MIT\"}. "
+    "Kinds: license, "
+    "config-field, tokenizer (--decision), accept-conflict (--accept-conflict). The program writes none.";
+
 struct AppContext {
   bool json = false;                 // --json
   std::string store = ".slm-store";  // --store DIR

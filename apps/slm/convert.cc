@@ -141,7 +141,8 @@ void RegisterConvert(Command& root, AppContext& context) {
   command.Help({.examples = {"slm convert models/slm-demo -o demo.slm"},
                 .input = "every tensor f32, bf16 or f16; files within the acquisition profile",
                 .memory = "flat: the weights are mapped and streamed",
-                .time = "one read and two writes of every byte: into the store, and into the artifact"});
+                .time = "one read and two writes of every byte: into the store, and into the artifact",
+                .notes = std::string(kStatementForm)});
   command.Run([args, &context] { RunConvert(*args, context); });
 }
 

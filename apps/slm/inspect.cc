@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "model/artifact_check.h"
 #include "model/effective_config.h"
+#include "model/plan.h"
 #include "slm_file/artifact.h"
 #include "slm_file/inspection.h"
 
@@ -112,6 +113,21 @@ std::string ExplainText(const Artifact& artifact) {
   return text;
 }
 
+// Names for `slm observe --taps`, in the order in which they are computed.
+std::string PlanText(const Plan& plan) {
+  size_t width = 0;
+  for (const Step& step : plan.steps) width = std::max(width, step.observation.size());
+  std::string text = "\nobservations (observation | operator | shape for one position)\n";
+  for (const Step& step : plan.steps) {
+    if (step.observation.empty()) continue;
+    std::string shape;
+    for (const uint64_t size : step.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+    text += "  " + Padded(step.observation, width + 2) + Padded(std::string(OperatorName(step.op)), 18) +
+            "[" + shape + "]\n";
+  }
+  return text;
+}
+
 void RunInspect(const InspectArgs& args, AppContext& context) {
   const auto artifact = Artifact::OpenFile(args.file, Verify::kAllChunks);
   if (!artifact) return context.Report(artifact.error());
@@ -119,7 +135,11 @@ void RunInspect(const InspectArgs& args, AppContext& context) {
   if (!config) return context.Report(Error(config.error()).In(args.file));
   if (context.json) return context.Print(InspectionJson(**artifact) + "\n");
   std::string text = HumanText(**artifact);
-  if (args.explain) text += ExplainText(**artifact);
+  if (args.explain) {
+    const auto plan = BuildPlan(*config);
+    if (!plan) return context.Report(Error(plan.error()).In(args.file));
+    text += ExplainText(**artifact) + PlanText(*plan);
+  }
   text += "\nconfiguration\n" + ConfigToJson(*config) + "\n";
   context.Print(text);
 }
@@ -131,8 +151,9 @@ void RegisterInspect(Command& root, AppContext& context) {
   Command& command =
       root.Add("inspect", "Print everything that an artifact holds, after checking every byte");
   command.Option("file", &args->file, "A .slm file", true);
-  command.Flag("--explain", &args->explain,
-               "For each field: publisher, pinned source, what is left open, our choice");
+  command.Flag(
+      "--explain", &args->explain,
+      "For each field: publisher, pinned source, what is left open, our choice; and the observations");
   command.Help({.examples = {"slm inspect model.slm --explain"},
                 .input = "any .slm of version 1",
                 .memory = "the mapped file and its manifest of at most 16 MiB",

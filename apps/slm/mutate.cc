@@ -270,6 +270,7 @@ class Mutation {
       if (chosen) expectations_.push_back(std::move(one));
     }
     if (expectations_.empty()) return Fail(ErrorCode::kUsage, "no mutant of these names");
+    SLM_TRY(FindBuilds());
     SLM_ASSIGN(const std::string temporary, TemporaryDirectory());
     work_ = temporary + "/slm-mutate." + std::to_string(getpid());
     std::error_code error;
@@ -281,6 +282,19 @@ class Mutation {
   }
 
  private:
+  // Before the long work.
+  [[nodiscard]] Status FindBuilds() const {
+    for (const Expectation& mutant : expectations_) {
+      const std::string program = args_.builds + "/" + mutant.name + "/slm";
+      if (!mutant.is_build || access(program.c_str(), X_OK) == 0) continue;
+      return Fail(MakeError(ErrorCode::kNotFound,
+                            "no build of mutant " + mutant.name +
+                                "; tests/mutants/build.py makes them, --builds names their folder")
+                      .In(program));
+    }
+    return {};
+  }
+
   Status MakeAndJudge() {
     SLM_TRY(MakeBaseline());
     const std::vector<size_t> order = Shuffled(expectations_.size(), args_.seed);

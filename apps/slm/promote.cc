@@ -127,7 +127,8 @@ void RegisterPromote(Command& root, AppContext& context) {
                     "truth.golden --evidence source.golden --policy policy.json"},
        .input = "cases of at most 64 MiB, policy of at most 1 MiB",
        .memory = "about the artifact and one set of containers",
-       .time = "acquire, convert, a pass over the weights for each token of each case, compare"});
+       .time = "acquire, convert, a pass over the weights for each token of each case, compare",
+       .notes = std::string(kStatementForm)});
   command.Run([args, &context] {
     const Status status = Run(context, *args);
     if (!status.has_value()) context.Report(status.error());

@@ -143,7 +143,11 @@ class ScratchStore {
 Result<evidence::Verification> VerifyBundle(const AppContext& context, const VerifyArgs& args) {
   SLM_ASSIGN(const auto file, MappedFile::Open(args.receipt));
   auto bundle = evidence::DecodeBundle(file->bytes());
-  if (!bundle.has_value()) return Fail(std::move(bundle).error().In(args.receipt));
+  if (!bundle.has_value()) {
+    Error error = std::move(bundle).error().In(args.receipt);
+    error.message = "this file is no bundle of a receipt: " + error.message;
+    return Fail(std::move(error));
+  }
   std::set<Hash256> served;
   evidence::ObjectSource source = Watched(bundle->objects.Source(), &served);
   std::unique_ptr<Store> store;

@@ -12,6 +12,7 @@ namespace slm::acquire {
 Error SystemError(int error_number, std::string_view action, std::string_view path) {
   ErrorCode code = ErrorCode::kIo;
   if (error_number == ENOENT || error_number == ENOTDIR) code = ErrorCode::kNotFound;
+  if (error_number == EISDIR) code = ErrorCode::kUnsupported;
   if (error_number == ENOSPC) code = ErrorCode::kDiskFull;
   char text[128] = {};
   // The GNU form of strerror_r returns the text; the C locale is the program's.

@@ -373,7 +373,7 @@ struct Refusal {
   uint64_t byte_offset;
 };
 
-// G17, G18 of the catalogue, and their kin: refused at conversion, with the place.
+// G18 of the catalogue, and its kin (G17 is in decisions/0004): refused at conversion, with the place.
 TEST(TemplateRefusal, NamesConstructAndPlace) {
   const Refusal refusals[] = {
       {"{% include 'x' %}", ErrorCode::kTplForbidden, 3},

@@ -197,6 +197,10 @@ Result<std::vector<CaseSpec>> ParseCases(std::string_view file) {
   size_t begin = 0;
   while (begin < file.size()) {
     const size_t end = std::min(file.find('\n', begin), file.size());  // the last line may lack its LF
+    if (file.substr(begin, end - begin).find_first_not_of(" \t\r") == std::string_view::npos) {
+      return Fail(MakeError(ErrorCode::kJsonSyntax, "a blank line is no case; give one JSON object a line")
+                      .At(begin));
+    }
     auto spec = ParseLine(file.substr(begin, end - begin));
     if (!spec.has_value()) {
       Error error = std::move(spec).error();

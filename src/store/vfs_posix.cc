@@ -18,18 +18,17 @@
 namespace slm::store {
 namespace {
 
-// The name of an error number, such as EACCES; unlike strerror's text it does not depend on the
-// locale.
-std::string NameOf(int error_number) {
-  const char* name = strerrorname_np(error_number);
-  return name != nullptr ? name : "error " + std::to_string(error_number);
+// The text of an error number; unlike strerror's it does not depend on the locale.
+std::string TextOf(int error_number) {
+  const char* text = strerrordesc_np(error_number);
+  return text != nullptr ? text : "error " + std::to_string(error_number);
 }
 
 Error SystemError(std::string_view what, const std::string& path, int error_number) {
   const ErrorCode code = error_number == ENOSPC || error_number == EDQUOT ? ErrorCode::kDiskFull
                          : error_number == ENOENT                         ? ErrorCode::kNotFound
                                                                           : ErrorCode::kIo;
-  return MakeError(code, "cannot " + std::string(what) + ": " + NameOf(error_number)).In(path);
+  return MakeError(code, "cannot " + std::string(what) + ": " + TextOf(error_number)).In(path);
 }
 
 // Where something is to be made, an absent folder is a fault of the environment, not of the input.

@@ -1006,6 +1006,31 @@ class Smoke(Case):
                          & {"license", "conflicts", "rerun convert", "rerun observe", "rerun build"},
                          {"license", "conflicts", "rerun convert", "rerun observe", "rerun build"})
 
+    def test_help_of_what_is_no_command_is_refused(self) -> None:
+        for name in ("frob", "bisect", "gc"):
+            self.refused(2, "USAGE", name, "--help")
+        self.assertIn("slm.decision.v1", self.ok("acquire", "--help"))
+
+    def test_observations_are_listed(self) -> None:
+        """ORA-03: every name that inspect --explain prints can be asked for; another name says where they stand."""
+        listed = self.ok("inspect", self.artifact, "--explain").split("\nobservations (", 1)[1].splitlines()[1:]
+        names = [line.split()[0] for line in listed[:listed.index("")]]
+        self.assertIn("layers.0.attn.q_rope", names)
+        self.assertEqual(names[-1], "logits")
+        out = self.work / "taps.golden"
+        self.ok("observe", self.artifact, "--cases", self.one_case(), "--taps", ",".join(names), "-o", out)
+        refusal = self.refused(3, "RUN-TAP", "observe", self.artifact, "--cases", self.one_case(), "--taps", "x", "-o", out)
+        self.assertIn("inspect --explain", refusal["message"])
+
+    def test_what_is_no_bundle_says_so(self) -> None:
+        self.assertIn("no bundle", self.refused(3, "TAG_FORBIDDEN", "verify", self.artifact)["message"])
+
+    def test_missing_mutant_builds_are_found_first(self) -> None:
+        refusal = self.refused(3, "NOT-FOUND", "mutate", DEMO, "--cases", VECTORS / "cases.jsonl", "--evidence",
+                               VECTORS / "reference.golden", "--policy", POLICY, "--expected",
+                               ROOT / "tests" / "mutants" / "expected.json", "--builds", self.work / "none")
+        self.assertTrue(refusal["file"].startswith(str(self.work / "none")))
+
     def test_two_kernels_are_compared_bit_by_bit(self) -> None:
         cases, scalar, vector = self.one_case(), self.work / "scalar.golden", self.work / "vector.golden"
         self.ok("observe", self.artifact, "--cases", cases, "-o", scalar)
