@@ -142,8 +142,9 @@ def peer_encoder(peer: str, file: str):
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_file(file)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    if peer == "reference":
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     if peer == "next":
         return lambda d: tokenizer.encode(d.decode(), add_special_tokens=False).ids_array, list
     return lambda d: tokenizer.encode_batch_fast([d.decode()], add_special_tokens=False)[0].ids, list

@@ -30,16 +30,13 @@ std::string ByteTokenText(uint32_t byte) {
   return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
 }
 
-BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges)
+BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges, MergeTable table)
     : options_(std::move(options)),
       vocabulary_(std::move(vocabulary)),
       rules_(std::move(merges)),
+      merges_(std::move(table)),
       low_ids_(kLowEnd, kNone),
       is_decorated_(!options_.continuing_subword_prefix.empty() || !options_.end_of_word_suffix.empty()) {
-  merges_.Reserve(rules_.size());
-  for (uint32_t rank = 0; rank < rules_.size(); ++rank) {
-    merges_.Put(rules_[rank].left, rules_[rank].right, {rank, rules_[rank].merged});
-  }
   if (options_.unk_token) unk_id_ = vocabulary_.Find(*options_.unk_token);
   for (uint32_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = vocabulary_.Find(ByteTokenText(byte));
   for (const Vocabulary::Entry& entry : vocabulary_.entries()) {

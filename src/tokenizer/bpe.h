@@ -38,8 +38,8 @@ struct MergeRule {
 
 class BpeModel final : public Model {
  public:
-  // `merges` in order of rank; of a pair that stands twice the last one counts.
-  BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges);
+  // `merges` in order of rank; of a pair that stands twice the last one counts. `table`: the same.
+  BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges, MergeTable table);
 
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }

@@ -171,7 +171,7 @@ bool IsSurelyNfc(std::string_view text) {
 
 uint32_t CountScalars(std::string_view text) {
   uint32_t n = 0;
-  for (const char c : text) n += IsContinuation(c) ? 0 : 1;
+  for (const char c : text) n += IsContinuation(c) ? 0u : 1u;
   return n;
 }
 

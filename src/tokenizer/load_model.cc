@@ -64,6 +64,15 @@ struct MergeText {
   std::string_view right;
 };
 
+// A merge before its texts are looked up, with their hashes.
+struct ReadRule {
+  json::Value item;
+  MergeText text;
+  uint64_t left_hash;
+  uint64_t right_hash;
+  uint64_t merged_hash;
+};
+
 // "a b" or ["a", "b"]; only the second form can hold spaces.
 Result<MergeText> ReadMerge(json::Value item) {
   const auto wrong = [&item](std::string message) -> std::unexpected<Error> {
@@ -84,32 +93,33 @@ Result<MergeText> ReadMerge(json::Value item) {
   return MergeText{left.string(), right.string()};
 }
 
-Result<MergeRule> ResolveMerge(json::Value item, const MergeText& merge, size_t prefix_size,
-                               const Vocabulary& vocabulary) {
-  const auto unknown = [&item](std::string message) -> std::unexpected<Error> {
-    return Fail(ErrorAt(ErrorCode::kTokMerge, item, ShortPath(item) + ": " + std::move(message)));
+// The merged text: `right` without the prefix of a token that continues a word. Keeps *out's memory.
+void JoinTexts(const MergeText& merge, size_t prefix_size, std::string* out) {
+  out->assign(merge.left);
+  out->append(merge.right.substr(std::min(prefix_size, merge.right.size())));
+}
+
+Result<MergeRule> ResolveMerge(const ReadRule& rule, size_t prefix_size, const Vocabulary& vocabulary,
+                               std::string* joined) {
+  const MergeText& merge = rule.text;
+  const auto unknown = [&rule](std::string message) -> std::unexpected<Error> {
+    return Fail(ErrorAt(ErrorCode::kTokMerge, rule.item, ShortPath(rule.item) + ": " + std::move(message)));
   };
-  const auto left = vocabulary.Find(merge.left);
+  const auto left = vocabulary.Find(merge.left, rule.left_hash);
   if (!left) return unknown(Show(merge.left) + " is not in the vocabulary");
-  const auto right = vocabulary.Find(merge.right);
+  const auto right = vocabulary.Find(merge.right, rule.right_hash);
   if (!right) return unknown(Show(merge.right) + " is not in the vocabulary");
   if (merge.right.size() < prefix_size) return unknown(Show(merge.right) + " is shorter than the prefix");
-  const std::string joined = std::string(merge.left) + std::string(merge.right.substr(prefix_size));
-  const auto merged = vocabulary.Find(joined);
-  if (!merged) return unknown("the merged token " + Show(joined) + " is not in the vocabulary");
+  JoinTexts(merge, prefix_size, joined);
+  const auto merged = vocabulary.Find(*joined, rule.merged_hash);
+  if (!merged) return unknown("the merged token " + Show(*joined) + " is not in the vocabulary");
   return MergeRule{*left, *right, *merged};
 }
 
-Result<std::vector<MergeRule>> LoadMerges(json::Value object, const BpeOptions& bpe,
-                                          const Vocabulary& vocabulary, bool lenient) {
-  SLM_ASSIGN(const json::Value list, ArrayMember(object, "merges"));
-  if (list.size() > kMaxMerges) {
-    return Fail(ErrorAt(ErrorCode::kTokLimit, list, "more than 8388608 merges"));
-  }
-  std::vector<MergeRule> out;
-  out.reserve(list.size());
-  MergeTable seen;
-  seen.Reserve(list.size());
+// The merges as they stand, up to the first that is of no known form, whose error is returned last.
+Status ReadMerges(json::Value list, size_t prefix_size, std::vector<ReadRule>* out) {
+  out->reserve(list.size());
+  std::string joined;
   std::optional<bool> as_strings;
   for (const json::Value item : list.children()) {
     if (as_strings && *as_strings != item.is_string()) {
@@ -120,15 +130,48 @@ Result<std::vector<MergeRule>> LoadMerges(json::Value object, const BpeOptions& 
     // The reference leaves such lines of the old merges.txt out and counts on.
     if (item.is_string() && item.string().starts_with("#version")) continue;
     SLM_ASSIGN(const MergeText text, ReadMerge(item));
-    SLM_ASSIGN(const MergeRule rule,
-               ResolveMerge(item, text, bpe.continuing_subword_prefix.size(), vocabulary));
-    if (!seen.Put(rule.left, rule.right, {0, 0}) && !lenient) {
-      return Fail(ErrorAt(ErrorCode::kTokMergeDup, item,
-                          ShortPath(item) + ": the pair " + Show(text.left) + ", " + Show(text.right) +
-                              " stands twice, so its rank is open"));
-    }
-    out.push_back(rule);
+    JoinTexts(text, prefix_size, &joined);
+    out->push_back({item, text, Vocabulary::HashOf(text.left), Vocabulary::HashOf(text.right),
+                    Vocabulary::HashOf(joined)});
   }
+  return {};
+}
+
+struct Merges {
+  std::vector<MergeRule> rules;
+  MergeTable table;  // the same by pair
+};
+
+Result<Merges> LoadMerges(json::Value object, const BpeOptions& bpe, const Vocabulary& vocabulary,
+                          bool lenient) {
+  SLM_ASSIGN(const json::Value list, ArrayMember(object, "merges"));
+  if (list.size() > kMaxMerges) {
+    return Fail(ErrorAt(ErrorCode::kTokLimit, list, "more than 8388608 merges"));
+  }
+  const size_t prefix_size = bpe.continuing_subword_prefix.size();
+  std::vector<ReadRule> read;
+  const Status was_read = ReadMerges(list, prefix_size, &read);
+  Merges out;
+  out.rules.reserve(read.size());
+  out.table.Reserve(read.size());
+  std::string joined;
+  constexpr size_t kAhead = 16;
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (i + kAhead < read.size()) {
+      const ReadRule& later = read[i + kAhead];
+      for (const uint64_t hash : {later.left_hash, later.right_hash, later.merged_hash})
+        vocabulary.Prefetch(hash);
+    }
+    SLM_ASSIGN(const MergeRule rule, ResolveMerge(read[i], prefix_size, vocabulary, &joined));
+    const auto rank = static_cast<uint32_t>(i);
+    if (!out.table.Put(rule.left, rule.right, {rank, rule.merged}) && !lenient) {
+      return Fail(ErrorAt(ErrorCode::kTokMergeDup, read[i].item,
+                          ShortPath(read[i].item) + ": the pair " + Show(read[i].text.left) + ", " +
+                              Show(read[i].text.right) + " stands twice, so its rank is open"));
+    }
+    out.rules.push_back(rule);
+  }
+  SLM_TRY(was_read);
   return out;
 }
 
@@ -162,8 +205,7 @@ Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile
   SLM_ASSIGN(bpe.byte_fallback, OptionalBool(object, "byte_fallback", false));
   SLM_ASSIGN(bpe.ignore_merges, OptionalBool(object, "ignore_merges", false));
   SLM_ASSIGN(Vocabulary vocabulary, LoadVocabulary(object));
-  SLM_ASSIGN(std::vector<MergeRule> merges,
-             LoadMerges(object, bpe, vocabulary, options.Takes(ErrorCode::kTokMergeDup)));
+  SLM_ASSIGN(Merges merges, LoadMerges(object, bpe, vocabulary, options.Takes(ErrorCode::kTokMergeDup)));
   profile->Key("unk_token");
   if (bpe.unk_token) {
     profile->String(*bpe.unk_token);
@@ -176,8 +218,9 @@ Result<std::unique_ptr<Model>> LoadBpe(json::Value object, json::Writer* profile
   profile->Key("ignore_merges").Bool(bpe.ignore_merges);
   profile->Key("order").String("lowest rank, then leftmost");
   profile->Key("equal_ranks").String(options.Takes(ErrorCode::kTokMergeDup) ? "last one counts" : "refused");
-  profile->Key("tokens").Uint(vocabulary.size()).Key("merges").Uint(merges.size());
-  return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary), std::move(merges)));
+  profile->Key("tokens").Uint(vocabulary.size()).Key("merges").Uint(merges.rules.size());
+  return std::unique_ptr<Model>(std::make_unique<BpeModel>(std::move(bpe), std::move(vocabulary),
+                                                           std::move(merges.rules), std::move(merges.table)));
 }
 
 Result<std::unique_ptr<Model>> LoadWordPiece(json::Value object, json::Writer* profile) {

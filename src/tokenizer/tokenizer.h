@@ -2,8 +2,9 @@
 // tokenizers 0.23.3 (docs/spec/tokenizer.md; standard, section 4).
 //
 // FromJson compiles the file into an immutable profile; a component or option that is not there yet
-// is refused by name (TOK-UNSUPPORTED, TOK-UNKNOWN-TYPE), never guessed. A Tokenizer holds no mutable
-// state: any number of threads may use one. No locale, no environment, no clock.
+// is refused by name (TOK-UNSUPPORTED, TOK-UNKNOWN-TYPE), never guessed. A Tokenizer holds no state that a
+// result depends on (words that came before are kept, to find them sooner): any number of threads may use
+// one. No locale, no environment, no clock.
 //
 // Coordinates: byte offsets count bytes of the original input, scalar offsets its Unicode scalar
 // values. Tokens that the post-processor or padding puts in have [0, 0).

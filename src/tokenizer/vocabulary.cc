@@ -5,9 +5,7 @@
 #include <cstring>
 
 namespace slm::tokenizer {
-namespace {
-
-uint64_t HashText(std::string_view text) {
+uint64_t Vocabulary::HashOf(std::string_view text) {
   uint64_t hash = 0x2545F4914F6CDD1Du ^ text.size();
   const auto mix = [&hash](uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
@@ -25,27 +23,30 @@ uint64_t HashText(std::string_view text) {
   return hash;
 }
 
-}  // namespace
-
 void Vocabulary::Reserve(size_t n_entries, size_t n_bytes) {
   bytes_.reserve(n_bytes);
   entries_.reserve(n_entries);
-  slots_.assign(std::bit_ceil(n_entries * 2 + 2), kNone);
+  slots_.assign(std::bit_ceil(n_entries * 2 + 2), Slot{});
 }
 
-size_t Vocabulary::SlotOf(std::string_view text) const {
+size_t Vocabulary::SlotOf(std::string_view text, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = static_cast<size_t>(HashText(text)) & mask;
-  while (slots_[slot] != kNone && entries_[slots_[slot]].text != text) slot = (slot + 1) & mask;
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  size_t slot = static_cast<size_t>(hash) & mask;
+  while (slots_[slot].entry != kNone &&
+         (slots_[slot].tag != tag || entries_[slots_[slot].entry].text != text)) {
+    slot = (slot + 1) & mask;
+  }
   return slot;
 }
 
 bool Vocabulary::Add(std::string_view text, uint32_t id) {
-  const size_t slot = SlotOf(text);
-  if (slots_[slot] != kNone) return false;
+  const uint64_t hash = HashOf(text);
+  const size_t slot = SlotOf(text, hash);
+  if (slots_[slot].entry != kNone) return false;
   const size_t begin = bytes_.size();
   bytes_.insert(bytes_.end(), text.begin(), text.end());
-  slots_[slot] = static_cast<uint32_t>(entries_.size());
+  slots_[slot] = {static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(hash >> 32)};
   if (id >= by_id_.size()) by_id_.resize(size_t{id} + 1, kNone);
   by_id_[id] = static_cast<uint32_t>(entries_.size());
   entries_.push_back({std::string_view(bytes_.data() + begin, text.size()), id});
@@ -55,16 +56,16 @@ bool Vocabulary::Add(std::string_view text, uint32_t id) {
 
 void Vocabulary::AddOrMove(std::string_view text, uint32_t id) {
   if (Add(text, id)) return;
-  const uint32_t entry = slots_[SlotOf(text)];
+  const uint32_t entry = slots_[SlotOf(text, HashOf(text))].entry;
   entries_[entry].id = id;
   if (id >= by_id_.size()) by_id_.resize(size_t{id} + 1, kNone);
   by_id_[id] = entry;
   max_id_ = std::max(max_id_, id);
 }
 
-std::optional<uint32_t> Vocabulary::Find(std::string_view text) const {
+std::optional<uint32_t> Vocabulary::Find(std::string_view text, uint64_t hash) const {
   if (slots_.empty()) return std::nullopt;
-  const uint32_t entry = slots_[SlotOf(text)];
+  const uint32_t entry = slots_[SlotOf(text, hash)].entry;
   if (entry == kNone) return std::nullopt;
   return entries_[entry].id;
 }

@@ -27,7 +27,15 @@ class Vocabulary {
 
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] uint32_t max_id() const { return max_id_; }
-  [[nodiscard]] std::optional<uint32_t> Find(std::string_view text) const;
+  [[nodiscard]] std::optional<uint32_t> Find(std::string_view text) const { return Find(text, HashOf(text)); }
+  // The same in two steps, for many texts at once: the second one finds in the processor's cache what
+  // Prefetch asked for.
+  [[nodiscard]] static uint64_t HashOf(std::string_view text);
+  void Prefetch(uint64_t hash) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[static_cast<size_t>(hash) & (slots_.size() - 1)]);
+  }
+  // REQUIRES: `hash` is that of `text`.
+  [[nodiscard]] std::optional<uint32_t> Find(std::string_view text, uint64_t hash) const;
   // The text of an id; of several texts with one id, the last that was added.
   [[nodiscard]] std::optional<std::string_view> TextOf(uint32_t id) const;
 
@@ -40,11 +48,15 @@ class Vocabulary {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFF;
-  [[nodiscard]] size_t SlotOf(std::string_view text) const;
+  [[nodiscard]] size_t SlotOf(std::string_view text, uint64_t hash) const;
 
   std::vector<char> bytes_;
   std::vector<Entry> entries_;
-  std::vector<uint32_t> slots_;  // open addressing, indices into entries_
+  struct Slot {
+    uint32_t entry = kNone;  // index into entries_
+    uint32_t tag = 0;        // upper half of the hash: few others are looked at
+  };
+  std::vector<Slot> slots_;      // open addressing
   std::vector<uint32_t> by_id_;  // indices into entries_
   uint32_t max_id_ = 0;
 };
