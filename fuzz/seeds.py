@@ -102,6 +102,18 @@ PATTERNS = [
 ]
 
 
+def template_ir(path: pathlib.Path) -> bytes | None:
+    """The program of a .slm's chat template, as the converter of this tree wrote it."""
+    with open(path, "rb") as file:
+        head = file.read(192)
+        manifest = p0cbor.decode(file.read(int.from_bytes(head[32:40], "little")))
+        for blob in manifest["blobs"]:
+            if blob["kind"] == "template-ir":
+                file.seek(int.from_bytes(head[56:64], "little") + blob["offset"])
+                return file.read(blob["size"])
+    return None
+
+
 def collect(artifacts: list[pathlib.Path]) -> dict[str, dict[str, bytes]]:
     demo = ROOT / "models" / "slm-demo"
     vectors = ROOT / "vectors"
@@ -115,6 +127,10 @@ def collect(artifacts: list[pathlib.Path]) -> dict[str, dict[str, bytes]]:
                               "original_max_position_embeddings": 64}
     probes = [json.loads(line) for line in (vectors / "chat" / "probes.jsonl").read_text().splitlines()]
     sources = {f"probe-{i:03}": probe["template"].encode() for i, probe in enumerate(probes) if "template" in probe}
+    # Behind FF: places in the program's bytes, and what is flipped there.
+    changed = {f"changed-{name}": source + b"\xff" + bytes([0, (90 + 7 * i) % 256, 1 << i % 8, 1, 3 * i % 256, 2])
+               for i, (name, source) in enumerate(sources.items())}
+    irs = {f"ir-{path.stem}": ir for path in artifacts if (ir := template_ir(path)) is not None}
     header = {"__metadata__": {"format": "pt"}, "a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
               "b": {"dtype": "BF16", "shape": [3], "data_offsets": [16, 22]}}
     node = b"tinyrustlm-conformance-node-v1" + b"decision" + p0cbor.encode({"schema": "x", "edges": []})
@@ -130,7 +146,7 @@ def collect(artifacts: list[pathlib.Path]) -> dict[str, dict[str, bytes]]:
                        {**gguf_vocabularies(), "unigram": sentencepiece_model(1), "bpe": sentencepiece_model(2)}.items()},
         "regex": {f"{i}": pattern.encode() + b"\xff" + b"It's 1234 foo  bar\r\n\n aab abab" for i, pattern in enumerate(PATTERNS)},
         "encode": {f"{i}": bytes([8 * i + i % 8]) + "Hello <s>  1234, \u00fc\U0001f600\n".encode() + bytes([0xC3, i]) for i in range(5)},
-        "template": {"demo": template} | sources,
+        "template": {"demo": template} | sources | changed | irs,
         "store": {"log": log_records(3), "torn": log_records(2)[:-5], "node": node},
     }
 
