@@ -105,7 +105,8 @@ SLM_FUZZ_TARGET(data, size) {
   }
   std::vector<uint32_t> ids;
   for (size_t at = 1; at + 4 <= size; at += 4) {
-    ids.push_back(static_cast<uint32_t>((data[at] | data[at + 1] << 8) % (tokenizer->vocab_size() + 3)));
+    const uint32_t number = data[at] | static_cast<uint32_t>(data[at + 1]) << 8;
+    ids.push_back(number % (static_cast<uint32_t>(tokenizer->vocab_size()) + 3));
   }
   CheckDecoding(tokenizer, ids);
   return 0;

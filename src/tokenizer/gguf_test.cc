@@ -1,11 +1,13 @@
 // Vocabularies in GGUF files: what is refused and where (TOK-01, TOK-09, INP), what a file cannot say
-// (TOK-07), the three ways to decode (TOK-11). Ids and bytes against llama.cpp: vectors_test.cc
-// (vectors/tokenizer/gguf), tests/tokenizer.
+// (TOK-07), the three ways to decode (TOK-11), and the ids and bytes of llama.cpp (TOK-12).
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
+#include <fstream>
 
+#include "base/bytes.h"
+#include "codec/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::tokenizer {
@@ -256,6 +258,57 @@ TEST(Gguf, Tok11ThreeModesAndTheStream) {
   for (const uint32_t id : ids) streamed += stream.Push(id).value_or("?");
   streamed += stream.Finish().value_or("?");
   EXPECT_EQ(streamed, "<s> a  a</s>");
+}
+
+// Ids and decoded bytes as llama.cpp gives them (tools/gen_gguf_vectors.py), one small vocabulary of each
+// kind and flag.
+TEST(Gguf, Tok12VectorsOfTheReference) {
+  std::ifstream in(std::string(SLM_SOURCE_DIR) + "/vectors/tokenizer/gguf.jsonl", std::ios::binary);
+  const auto ids_of = [](json::Value list) {
+    std::vector<uint32_t> ids;
+    for (const json::Value id : list.children()) ids.push_back(static_cast<uint32_t>(*id.AsUint()));
+    return ids;
+  };
+  size_t n_vocabularies = 0;
+  size_t n_texts = 0;
+  for (std::string line; std::getline(in, line); ++n_vocabularies) {
+    const auto document = json::Parse(line);
+    ASSERT_TRUE(document.has_value());
+    const json::Value vector = document->root();
+    const std::string name(vector.Find("name")->string());
+    Bytes file;
+    ASSERT_TRUE(FromBase64(vector.Find("gguf")->string(), &file));
+    const auto loaded = Tokenizer::FromGguf(file);
+    ASSERT_TRUE(loaded.has_value()) << name << ": " << loaded.error().ToString();
+    const Tokenizer& tokenizer = **loaded;
+    for (const json::Value one : vector.Find("texts")->children()) {
+      EncodeOptions options;
+      options.add_special_tokens = one.Find("add_special_tokens")->boolean();
+      options.special_tokens_as_text = one.Find("special_tokens_as_text")->boolean();
+      const std::string text(one.Find("text")->string());
+      const auto encoding = tokenizer.Encode(text, options);
+      ASSERT_TRUE(encoding.has_value()) << name << " |" << text << "|: " << encoding.error().ToString();
+      EXPECT_EQ(encoding->ids, ids_of(*one.Find("ids"))) << name << " |" << text << "|";
+      for (const auto& [begin, end] : encoding->byte_offsets) {
+        EXPECT_LE(begin, end) << name << " |" << text << "|";
+        EXPECT_LE(end, text.size()) << name << " |" << text << "|";
+      }
+      ++n_texts;
+    }
+    const auto profile = json::Parse(tokenizer.profile_json());
+    const bool cleans = profile->root().Find("clean_up_tokenization_spaces")->boolean();
+    for (const json::Value one : vector.Find("decoded")->children()) {
+      const std::vector<uint32_t> ids = ids_of(*one.Find("ids"));
+      EXPECT_EQ(tokenizer.Decode(ids, DecodeMode::kVisible).value_or("?"), one.Find("visible")->string())
+          << name;
+      if (cleans) continue;  // the reference cleans up here too, raw never does
+      Bytes raw;
+      ASSERT_TRUE(FromBase64(one.Find("raw")->string(), &raw));
+      EXPECT_EQ(tokenizer.Decode(ids, DecodeMode::kRaw).value_or("?"), AsText(raw)) << name;
+    }
+  }
+  EXPECT_EQ(n_vocabularies, 20u);
+  EXPECT_EQ(n_texts, n_vocabularies * 72);
 }
 
 TEST(Gguf, Tpl04SpecialTokensAsText) {

@@ -476,6 +476,28 @@ class Newcomer(Case):
         for command in (("acquire", gguf), ("convert", gguf, "-o", self.work / "x")):
             self.assertIn("this is a file", self.refused(3, "UNSUPPORTED", *command)["message"])
 
+    def test_vocabularies_of_a_directory(self) -> None:
+        folder = self.work / "vocabularies"
+        folder.mkdir()
+        shutil.copyfile(self.source / "tokenizer.json", folder / "tokenizer.json")
+        self.assertIn("takes two", self.refused(3, "NOT-FOUND", "tokenize", folder, "--compare")["message"])
+        (folder / "model.gguf").write_bytes(b"GGUF" + bytes(64))
+        error = self.refused(3, "UNSUPPORTED", "tokenize", folder, "--compare")
+        self.assertEqual((error["file"], error["byte_offset"]), (str(folder / "model.gguf"), 4))
+        self.refused(2, "USAGE", "tokenize", self.source / "tokenizer.json", "--compare")
+
+    def test_a_text_reaches_the_tokenizer_byte_for_byte(self) -> None:
+        """TOK-08: however a text is handed in, no step changes a byte of it."""
+        text = "e\u0301\r\n\u1112\u1161\u11ab \u00e9\u2028\ufeff\ufb01 \U0001f468\u200d\U0001f469 \u202ea\t b  \u00a0"
+        expected = self.json("tokenize", DEMO, stdin=text.encode())["ids"]
+        self.assertEqual(self.json("tokenize", DEMO, text)["ids"], expected)
+        for record in ({"id": 1, "text": text}, {"id": 1, "bytes": base64.b64encode(text.encode()).decode()}):
+            for escaped in (True, False):
+                line = json.dumps(record, ensure_ascii=escaped).encode()
+                self.assertEqual(self.batch("tokenize", DEMO, lines=line)[0]["ids"], expected)
+        ids = self.json("tokenize", DEMO, "--no-special-tokens", stdin=text.encode())["ids"]
+        self.assertEqual(self.slm("detokenize", DEMO, *map(str, ids)).stdout, text.encode())
+
     def test_absent_files_and_folders(self) -> None:
         absent = self.work / "absent"
         for command in (("inspect", absent), ("run", absent, "a"), ("tokenize", absent, "a"), ("render", absent),

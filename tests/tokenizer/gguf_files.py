@@ -87,12 +87,13 @@ def model(n_tokens: int, name: str = "test") -> tuple[list[bytes], list[tuple[st
 
 
 def vocabulary(kind: str, tokens: list[str], types: list[int], *more: bytes, scores: list[float] | None = None,
-               name: str = "test") -> bytes:
+               name: str = "test", weights: bool = True) -> bytes:
+    """Without `weights` only the metadata: llama.cpp does not load it."""
     pairs, tensors = model(len(tokens), name)
     pairs += [string("tokenizer.ggml.model", kind), strings("tokenizer.ggml.tokens", tokens), integers("tokenizer.ggml.token_type", types)]
     if scores is not None:
         pairs.append(reals("tokenizer.ggml.scores", scores))
-    return file_of([*pairs, *more], tensors)
+    return file_of([*pairs, *more], tensors if weights else [])
 
 
 def tokens_of_json(file: dict) -> tuple[list[str], list[int]]:
