@@ -428,8 +428,8 @@ class Compiler {
     if (pair->value.count > kMaxMerges)
       return Bad(ErrorCode::kTokLimit, kMergesKey, pair->byte_offset, "more than 8388608 merges");
     std::vector<MergeRule> merges;
-    MergeTable seen;
-    seen.Reserve(static_cast<size_t>(pair->value.count));
+    MergeTable table;
+    table.Reserve(static_cast<size_t>(pair->value.count));
     uint64_t i = 0;
     SLM_TRY(gguf::ForEachText(pair->value, [&](std::string_view text, uint64_t at) -> Status {
       const uint64_t index = i++;
@@ -445,11 +445,11 @@ class Compiler {
       if (!left || !right || !merged)
         return Bad(ErrorCode::kTokMerge, ItemOf(kMergesKey, index), at,
                    "a merge of, or into, a text that is no token: |" + EscapeForDisplay(text) + "|");
-      if (seen.Find(*left, *right) != nullptr) {
+      if (table.Find(*left, *right) != nullptr) {
         if (options_.Takes(ErrorCode::kTokMergeDup)) return {};  // the first counts
         return Bad(ErrorCode::kTokMergeDup, ItemOf(kMergesKey, index), at, "a merge that stands twice");
       }
-      static_cast<void>(seen.Put(*left, *right, {0, 0}));
+      static_cast<void>(table.Put(*left, *right, {static_cast<uint32_t>(merges.size()), *merged}));
       merges.push_back({*left, *right, *merged});
       return {};
     }));
@@ -459,12 +459,12 @@ class Compiler {
     parts.push_back(std::make_unique<ByteLevelPreTokenizer>(/*add_prefix_space=*/false, /*use_regex=*/false));
     out_.pre_tokenizer = std::make_unique<SequencePreTokenizer>(std::move(parts));
     out_.is_byte_level = true;
+    n_merges_ = merges.size();
     BpeOptions options;
     options.ignore_merges = pre_->ignore_merges;
-    out_.model =
-        MakeGgufBpe(std::make_unique<BpeModel>(std::move(options), std::move(bpe_vocabulary_), merges),
-                    pre_->ignore_merges);
-    n_merges_ = merges.size();
+    out_.model = MakeGgufBpe(std::make_unique<BpeModel>(std::move(options), std::move(bpe_vocabulary_),
+                                                        std::move(merges), std::move(table)),
+                             pre_->ignore_merges);
     return {};
   }
 
