@@ -53,30 +53,21 @@ constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
                                           "<turn|>",
                                           "<|tool_response>",
                                           "[e~[",
-                                          "<\xEF\xBD\x9C"
-                                          "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
+                                          "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 struct Role {
   std::string_view key;
   std::string_view texts[8];
 };
 constexpr Role kFillRoles[] = {
     {"tokenizer.ggml.fim_pre_token_id",
-     {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>",
-      "<\xEF\xBD\x9C"
-      "fim\xE2\x96\x81"
-      "begin\xEF\xBD\x9C>",
-      "<PRE>", "\xE2\x96\x81<PRE>", "<|code_prefix|>", "<|prefix|>"}},
+     {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<\uFF5Cfim\u2581begin\uFF5C>", "<PRE>",
+      "\u2581<PRE>", "<|code_prefix|>", "<|prefix|>"}},
     {"tokenizer.ggml.fim_suf_token_id",
-     {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>",
-      "<\xEF\xBD\x9C"
-      "fim\xE2\x96\x81hole\xEF\xBD\x9C>",
-      "<SUF>", "\xE2\x96\x81<SUF>", "<|code_suffix|>", "<|suffix|>"}},
+     {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<\uFF5Cfim\u2581hole\uFF5C>", "<SUF>", "\u2581<SUF>",
+      "<|code_suffix|>", "<|suffix|>"}},
     {"tokenizer.ggml.fim_mid_token_id",
-     {"<|fim_middle|>", "<fim-middle>", "<fim_middle>",
-      "<\xEF\xBD\x9C"
-      "fim\xE2\x96\x81"
-      "end\xEF\xBD\x9C>",
-      "<MID>", "\xE2\x96\x81<MID>", "<|code_middle|>", "<|middle|>"}},
+     {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<\uFF5Cfim\u2581end\uFF5C>", "<MID>", "\u2581<MID>",
+      "<|code_middle|>", "<|middle|>"}},
     {"tokenizer.ggml.fim_pad_token_id", {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
     {"tokenizer.ggml.fim_rep_token_id",
      {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
@@ -397,7 +388,7 @@ class Compiler {
       case GgufKind::kScored: {
         std::vector<std::unique_ptr<Normalizer>> parts;
         if (table_->add_space_prefix) parts.push_back(std::make_unique<PrependNormalizer>(" "));
-        parts.push_back(std::make_unique<ReplaceNormalizer>(Pattern(std::string(" ")), "\xE2\x96\x81"));
+        parts.push_back(std::make_unique<ReplaceNormalizer>(Pattern(std::string(" ")), "\u2581"));
         out_.normalizer = std::make_unique<SequenceNormalizer>(std::move(parts));
         out_.model = MakeGgufScored(table_);
         return {};
@@ -468,9 +459,9 @@ class Compiler {
     parts.push_back(std::make_unique<ByteLevelPreTokenizer>(/*add_prefix_space=*/false, /*use_regex=*/false));
     out_.pre_tokenizer = std::make_unique<SequencePreTokenizer>(std::move(parts));
     out_.is_byte_level = true;
+    n_merges_ = merges.size();
     BpeOptions options;
     options.ignore_merges = pre_->ignore_merges;
-    n_merges_ = merges.size();
     out_.model = MakeGgufBpe(std::make_unique<BpeModel>(std::move(options), std::move(bpe_vocabulary_),
                                                         std::move(merges), std::move(table)),
                              pre_->ignore_merges);
