@@ -51,6 +51,15 @@ BpeModel::BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeR
   }
 }
 
+MergeTable BpeModel::TableOf(const std::vector<MergeRule>& merges) {
+  MergeTable out;
+  out.Reserve(merges.size());
+  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
+    out.Put(merges[rank].left, merges[rank].right, {rank, merges[rank].merged});
+  }
+  return out;
+}
+
 std::vector<std::pair<uint32_t, uint32_t>> BpeModel::AdjacentParts() const {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   out.reserve(rules_.size());

@@ -41,6 +41,9 @@ class BpeModel final : public Model {
   // `merges` in order of rank; of a pair that stands twice the last one counts. `table`: the same.
   BpeModel(BpeOptions options, Vocabulary vocabulary, std::vector<MergeRule> merges, MergeTable table);
 
+  BpeModel(BpeOptions options, Vocabulary vocabulary, const std::vector<MergeRule>& merges)
+      : BpeModel(std::move(options), std::move(vocabulary), merges, TableOf(merges)) {}
+
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
   [[nodiscard]] bool has_byte_tokens() const override;
@@ -57,6 +60,7 @@ class BpeModel final : public Model {
   static constexpr size_t kHeapFrom = 48;
 
  private:
+  [[nodiscard]] static MergeTable TableOf(const std::vector<MergeRule>& merges);
   struct Symbol {
     uint32_t id;
     uint32_t n_bytes;

@@ -238,13 +238,7 @@ TEST(Bpe, Tok09ShortAndLongWordsAgree) {
   Vocabulary vocabulary;
   vocabulary.Reserve(tokens.size(), 64);
   for (const auto& [text, id] : tokens) ASSERT_TRUE(vocabulary.Add(text, id));
-  const std::vector<MergeRule> merges = {{1, 0, 3}, {0, 0, 4}, {0, 1, 2}, {2, 0, 5}, {2, 2, 6}};
-  MergeTable table;
-  table.Reserve(merges.size());
-  for (uint32_t rank = 0; rank < merges.size(); ++rank) {
-    ASSERT_TRUE(table.Put(merges[rank].left, merges[rank].right, {rank, merges[rank].merged}));
-  }
-  const BpeModel model({}, std::move(vocabulary), merges, std::move(table));
+  const BpeModel model({}, std::move(vocabulary), {{1, 0, 3}, {0, 0, 4}, {0, 1, 2}, {2, 0, 5}, {2, 2, 6}});
   uint64_t state = 11;
   for (int round = 0; round < 500; ++round) {
     std::string word(1 + Next(&state) % (BpeModel::kHeapFrom - 2), 'a');
