@@ -509,7 +509,8 @@ Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases, c
   for (const std::string& tap : options.taps) {
     if (candidate.model()->plan().FindObservation(tap) == nullptr) {
       return Fail(
-          MakeError(ErrorCode::kRunTap, "no observation of this name; slm inspect --explain lists them").Field(tap));
+          MakeError(ErrorCode::kRunTap, "no observation of this name; slm inspect --explain lists them")
+              .Field(tap));
     }
   }
   return Observer(candidate, options, sink).Run(cases);

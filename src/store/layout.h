@@ -21,8 +21,8 @@ inline constexpr uint64_t kMaxNodeBytes = (uint64_t{16} << 20) + (uint64_t{32} <
 
 // Without slashes at the end, but for the root of the file system.
 [[nodiscard]] std::string WithoutSlashes(std::string directory);
-// On the real file system: where a link to the store leads, so that a user may reach a store by one; inside it
-// they are refused. Anything else, a link to nothing too, comes back as it is.
+// On the real file system: where a link to the store leads, so that a user may reach a store by one; inside
+// it they are refused. Anything else, a link to nothing too, comes back as it is.
 [[nodiscard]] std::string FollowLink(const std::string& directory);
 
 // Paths of one store.

@@ -107,7 +107,8 @@ class ByteLevelNormalizer final : public Normalizer {
 };
 
 // A SentencePiece map, looked up as the reference does: grapheme cluster by grapheme cluster (Unicode
-// 17.0), where the shortest entry that begins the cluster replaces all of it. Nothing else knows clusters (TOK-08).
+// 17.0), where the shortest entry that begins the cluster replaces all of it. Nothing else knows clusters
+// (TOK-08).
 class PrecompiledNormalizer final : public Normalizer {
  public:
   // TOK-CHARSMAP for a map that is damaged where it can be told at once.

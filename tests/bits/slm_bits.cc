@@ -52,7 +52,8 @@ Status Run(const char* name, uint64_t n_prompts, uint64_t max_ids) {
   for (uint64_t i = 0; i < n_prompts; ++i) {
     SLM_ASSIGN(const std::unique_ptr<Session> session, Session::Create(model, {}));
     std::vector<float> logits;
-    SLM_TRY(session->Prefill(Prompt(model->plan(), i, n_prompts, max_ids), LogitRows::kAll, &logits, nullptr));
+    SLM_TRY(
+        session->Prefill(Prompt(model->plan(), i, n_prompts, max_ids), LogitRows::kAll, &logits, nullptr));
     Bytes bytes;
     for (const float logit : logits) AppendLe(&bytes, numeric::BitsOf(logit));
     hash.Update(bytes);
