@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes vectors/tokenizer/gguf.jsonl: small GGUF vocabularies of each kind and what llama.cpp makes of texts and ids with them.
+"""Writes vectors/gguf/vocabularies.jsonl: small GGUF vocabularies of each kind and what llama.cpp makes of texts and ids with them.
 
     gen_gguf_vectors.py [--library build/llama-cpp]
 
@@ -86,7 +86,7 @@ def main() -> int:
         vocabulary.close()
         lines.append(json.dumps({"name": name, "reference": f"llama.cpp {release}", "gguf": base64.b64encode(bare[name]).decode(), "texts": texts, "decoded": decoded}))
     file.unlink()
-    (ROOT / "vectors" / "tokenizer" / "gguf.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (ROOT / "vectors" / "gguf" / "vocabularies.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 
 

@@ -263,7 +263,7 @@ TEST(Gguf, Tok11ThreeModesAndTheStream) {
 // Ids and decoded bytes as llama.cpp gives them (tools/gen_gguf_vectors.py), one small vocabulary of each
 // kind and flag.
 TEST(Gguf, Tok12VectorsOfTheReference) {
-  std::ifstream in(std::string(SLM_SOURCE_DIR) + "/vectors/tokenizer/gguf.jsonl", std::ios::binary);
+  std::ifstream in(std::string(SLM_SOURCE_DIR) + "/vectors/gguf/vocabularies.jsonl", std::ios::binary);
   const auto ids_of = [](json::Value list) {
     std::vector<uint32_t> ids;
     for (const json::Value id : list.children()) ids.push_back(static_cast<uint32_t>(*id.AsUint()));
