@@ -76,7 +76,8 @@ TEST(ModelCardTest, Acq08ReadsTheSubset) {
   EXPECT_EQ(other.byte_offset, 13u);
   for (const char* odd :
        {"license: &a mit", "license: |\n  mit", "license: {a: b}", "license: mit: x", "license: mit\n  more",
-        "license:\n  name: mit", "license: [mit", "license: \"mit", "license: \"a\\x62\""}) {
+        "license:\n  name: mit", "license:\n  mit\n  more", "license:\n- mit\n  isc",
+        "license:\n  - mit\n  isc", "license: [mit", "license: \"mit", "license: \"a\\x62\""}) {
     const CardLicense card = ReadCardLicense("---\n" + std::string(odd) + "\n---\n");
     EXPECT_TRUE(card.is_declared) << odd;
     EXPECT_FALSE(card.is_plain) << odd;
@@ -140,7 +141,8 @@ TEST(ModelCardTest, Acq08OneValueInManyForms) {
   for (const char* line :
        {"license: mit # as agreed", "license: mit\t# x", "license: \"mit\" # x", "license: 'mit'",
         "license: [mit] # x", "license: [ 'mit' ]", "license:\n- mit # x", "license:\n  - mit",
-        "license: # below\n- mit", "\"license\": mit", "license : mit"}) {
+        "license: # below\n- mit", "license:\n  mit", "license:\n\n    'mit' # x", "\"license\": mit",
+        "license : mit"}) {
     const CardLicense card = ReadCardLicense("---\n" + std::string(line) + "\n---\n");
     EXPECT_TRUE(card.is_declared && card.is_plain) << line;
     EXPECT_EQ(card.values, std::vector<std::string>{"mit"}) << line;

@@ -192,7 +192,12 @@ Parsed ReadValue(const std::vector<Line>& lines, size_t at, std::string_view res
     ScalarReader item(lines[next].text);
     if (item.AtEnd()) continue;
     if (!item.Take('-')) {
-      if (lines[next].text.starts_with(' ')) parsed.is_plain = false;  // a nested mapping
+      if (!lines[next].text.starts_with(' ')) break;
+      // A scalar on a line of its own, which nothing continues; else a nested mapping, or a longer text.
+      auto alone = item.Scalar(/*in_list=*/false);
+      const bool goes_on = next + 1 < lines.size() && lines[next + 1].text.starts_with(' ');
+      parsed.is_plain = parsed.values.empty() && alone.has_value() && item.AtEnd() && !goes_on;
+      if (parsed.is_plain) parsed.values.push_back(*std::move(alone));
       break;
     }
     auto value = item.Scalar(/*in_list=*/false);
