@@ -28,6 +28,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(slm_flags INTERFACE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
     -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # A name of one file may shadow another file's there; the builds of single files look for shadows.
+  target_compile_options(slm_flags INTERFACE -Wno-shadow)
+endif()
 if(SLM_WASM)
   # Sizes and offsets of files are 64 bits everywhere; what is allocated from them is bounded first (base/checked.h).
   # One thread: no guards around what is made once.
