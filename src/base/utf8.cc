@@ -167,7 +167,8 @@ size_t CountScalars(std::string_view text) {
     const uint64_t following = (block & ~(block << 1) & kHighBits) >> 7;
     n_following += static_cast<size_t>((following * 0x0101010101010101u) >> 56);
   }
-  for (; position < text.size(); ++position) n_following += (ByteAt(text, position) & 0xC0) == 0x80 ? 1 : 0;
+  for (; position < text.size(); ++position)
+    n_following += (ByteAt(text, position) & 0xC0) == 0x80 ? size_t{1} : size_t{0};
   return text.size() - n_following;
 }
 
