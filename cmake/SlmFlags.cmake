@@ -30,7 +30,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(CMAKE_UNITY_BUILD)
   # A name of one file may shadow another file's there; the builds of single files look for shadows.
-  target_compile_options(slm_flags INTERFACE -Wno-shadow)
+  # And g++ takes a file's own types for those of a header.
+  target_compile_options(slm_flags INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 if(SLM_WASM)
   # Sizes and offsets of files are 64 bits everywhere; what is allocated from them is bounded first (base/checked.h).

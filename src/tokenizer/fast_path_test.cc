@@ -245,9 +245,9 @@ TEST(FastPath, Tok09ThereIsOneForTheCommittedTokenizers) {
   size_t n_committed = 0;
   for (const Loaded& loaded : FastTokenizers()) {
     for (const char* name : {"byte_level_digits", "byte_fallback_metaspace", "byte_fallback_normalizer"}) {
-      n_committed += loaded.name == std::string(name) + ".tokenizer.json" ? 1 : 0;
+      if (loaded.name == std::string(name) + ".tokenizer.json") ++n_committed;
     }
-    n_committed += loaded.name == "tokenizer.json" || loaded.name == "normal form C" ? 1 : 0;
+    if (loaded.name == "tokenizer.json" || loaded.name == "normal form C") ++n_committed;
   }
   EXPECT_EQ(n_committed, 5u);
 }
