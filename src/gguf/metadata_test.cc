@@ -30,7 +30,8 @@ TEST(GgufMetadata, GivesEveryType) {
        Text("u64") + Number(10, 4) + Number(1ull << 40, 8), Text("text") + Number(8, 4) + Text("abc"),
        Text("texts") + Number(9, 4) + Number(8, 4) + Number(2, 8) + Text("x") + Text("yz"),
        Text("flags") + Number(9, 4) + Number(7, 4) + Number(3, 8) + "\x01" + std::string(1, '\0') + "\x01"});
-  const auto read = Read(file + "tensor data");
+  const std::string whole = file + "tensor data";
+  const auto read = Read(whole);
   ASSERT_TRUE(read.has_value()) << read.error().ToString();
   EXPECT_EQ(read->pairs().size(), 6u);
   EXPECT_EQ(UintOf(read->Find("u8")->value), 200u);
