@@ -250,6 +250,8 @@ class RegexParser {
   explicit RegexParser(std::string_view pattern) : pattern_(pattern) {}
 
   Result<ParsedRegex> Run() {
+    // The parser steps from character to character, and looks no further than one says.
+    if (const auto fault = FindUtf8Fault(pattern_)) return Wrong(fault->byte_offset, "ill-formed UTF-8");
     CountGroups();
     SLM_ASSIGN(RegexNodePtr root, ParseAlternatives(Options{}, 0));
     if (at_ < pattern_.size()) return Wrong(at_, "a ) that closes nothing");

@@ -78,7 +78,7 @@ TEST(Regex, Tok07RefusalsHaveAPlace) {
                {"[z-a]", 1},   {"[]", 0},        {"ab\\p{Foo}", 2}, {"\\u12", 0},     {"a{100001}", 1},
                {"(?=a)*a", 5}, {"(?<!(a))x", 4}, {"(?s:.)", 0},     {"[a-\\d]", 1},   {"(a+)\\1", 4},
                {"\\8", 0},     {"x\\K", 1},      {"(?~ab)", 0},     {"(a)\\g<1>", 3}, {"[[:foo:]]", 1},
-               {"\\xe3", 0}};
+               {"\\xe3", 0},   {"a\xfa", 1},     {"[[:a\xf0", 4}};
   for (const auto& one : cases) {
     const auto regex = Regex::Compile(one.pattern);
     ASSERT_FALSE(regex.has_value()) << one.pattern;
