@@ -17,6 +17,7 @@
 #include "tokenizer/splitter.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/word_cache.h"
+#include "unicode/normalization_v9_0.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -224,10 +225,10 @@ TEST(FastPath, Tok09ThereIsOneForTheCommittedTokenizers) {
   size_t n_committed = 0;
   for (const Loaded& loaded : FastTokenizers()) {
     for (const char* name : {"byte_level_digits", "byte_fallback_metaspace", "byte_fallback_normalizer"}) {
-      n_committed += loaded.name == std::string(name) + ".tokenizer.json" ? 1 : 0;
+      n_committed += loaded.name == std::string(name) + ".tokenizer.json" ? 1u : 0u;
     }
-    n_committed += loaded.name == "tokenizer.json" || loaded.name == "normal form C" ? 1 : 0;
-    n_committed += loaded.name.starts_with("WordPiece") ? 1 : 0;
+    n_committed += loaded.name == "tokenizer.json" || loaded.name == "normal form C" ? 1u : 0u;
+    n_committed += loaded.name.starts_with("WordPiece") ? 1u : 0u;
   }
   EXPECT_EQ(n_committed, 10u);
 }
@@ -295,7 +296,7 @@ TEST(FastPath, Tok09EveryCodePointAsByTheGeneralPath) {
   }
 }
 
-TEST(FastPath, Tok10WordsOfAsManyCharactersAsWordPieceTakes) {
+TEST(FastPath, Tok01WordsOfAsManyCharactersAsWordPieceTakes) {
   for (const Loaded& loaded : FastTokenizers()) {
     for (const size_t n :
          {size_t{19}, size_t{20}, size_t{21}, size_t{99}, size_t{100}, size_t{101}, size_t{700}}) {
@@ -344,6 +345,21 @@ TEST(BertNormalizer, Tok12SameInOneStepAsInStages) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// What the spec's section 13 says of marks at the start of a part.
+TEST(BertNormalizer, Tok12TheFirstPartOfADecompositionSortsFirst) {
+  uint64_t n_decomposed = 0;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    const auto parts = unicode::DecompositionV9(c);
+    n_decomposed += parts.empty() ? 0u : 1u;
+    for (const char32_t part : parts) {
+      ASSERT_GE(unicode::CombiningClassV9(part), unicode::CombiningClassV9(parts[0]))
+          << std::hex << uint32_t{c};
+      if (BertNormalizer::IsChinese(c)) ASSERT_EQ(unicode::CombiningClassV9(part), 0);
+    }
+  }
+  EXPECT_GT(n_decomposed, 2000u);
 }
 
 // The pattern, its words and the general engine's matches.
