@@ -118,6 +118,23 @@ std::optional<FastForm> MetaForm(const std::vector<json::Value>& normalizers,
   return form;
 }
 
+std::optional<FastForm> BertForm(const std::vector<json::Value>& normalizers,
+                                 const std::vector<json::Value>& parts) {
+  if (parts.size() != 1 || TypeOf(parts[0]) != "BertPreTokenizer" || normalizers.size() > 1)
+    return std::nullopt;
+  FastForm form;
+  form.bert = BertNormalizer::Options{};
+  if (normalizers.empty()) return form;
+  const json::Value normalizer = normalizers[0];
+  if (TypeOf(normalizer) != "BertNormalizer" && TypeOf(normalizer) != "Bert") return std::nullopt;
+  const bool lowercase = IsTrue(normalizer, "lowercase", true);
+  form.bert = {.clean_text = IsTrue(normalizer, "clean_text", true),
+               .handle_chinese_chars = IsTrue(normalizer, "handle_chinese_chars", true),
+               .strip_accents = IsTrue(normalizer, "strip_accents", lowercase),
+               .lowercase = lowercase};
+  return form;
+}
+
 // ---- whether a text is in normal form C already
 
 constexpr uint8_t kChanges = 1;  // may compose with what stands before, or is not itself in the form
@@ -185,6 +202,15 @@ bool IsPeriodic(std::string_view text) {
   return false;
 }
 
+// The place of a token in a part of at most WordCache::kMaxBytes, as a number to keep beside its id.
+uint32_t PackPlace(const BertWords::Token& token) {
+  static_assert(WordCache::kMaxBytes < 1024);
+  return token.begin | token.end << 10 | (token.starts_word ? 1u << 20 : 0u);
+}
+BertWords::Token UnpackToken(uint32_t id, uint32_t place) {
+  return {.id = id, .begin = place & 1023, .end = place >> 10 & 1023, .starts_word = place >> 20 != 0};
+}
+
 size_t CharacterBytes(char lead) {
   const auto byte = static_cast<uint8_t>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
@@ -196,6 +222,7 @@ std::optional<FastForm> FindFastForm(json::Value root) {
   const std::vector<json::Value> normalizers = PartsOf(OptionalMember(root, "normalizer"), "normalizers");
   const std::vector<json::Value> parts = PartsOf(OptionalMember(root, "pre_tokenizer"), "pretokenizers");
   if (const auto form = ByteLevelForm(normalizers, parts)) return form;
+  if (const auto form = BertForm(normalizers, parts)) return form;
   return MetaForm(normalizers, parts);
 }
 
@@ -216,10 +243,12 @@ struct FastPath::State {
   std::vector<Token> next;    // of its next window
   std::vector<ModelToken> model_tokens;
   std::string text;  // a word with its prefix, or mapped bytes
+  BertWords::Scratch bert_scratch;
+  std::vector<BertWords::Token> bert_tokens;
 };
 
-FastPath::FastPath(const FastForm& form, const BpeModel& model, const AddedVocabulary& added)
-    : form_(form), model_(model), added_(added), ignore_merges_(model.options().ignore_merges) {}
+FastPath::FastPath(const FastForm& form, const Model& model, const AddedVocabulary& added)
+    : form_(form), model_(model), added_(added) {}
 
 FastPath::~FastPath() {
   delete state_.load();
@@ -227,42 +256,53 @@ FastPath::~FastPath() {
 
 std::unique_ptr<const FastPath> FastPath::Make(const FastForm& form, const Model& model,
                                                const AddedVocabulary& added) {
-  const BpeModel* bpe = model.AsBpe();
-  if (bpe == nullptr) return nullptr;
-  const BpeOptions& options = bpe->options();
-  if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty()) return nullptr;
-  if (bpe->vocabulary().max_id() > BpeMerger::kMaxId || bpe->merges().size() > BpeMerger::kMaxRank)
-    return nullptr;
   if (added.has_normalized() && !form.is_byte_level) return nullptr;
-  std::unique_ptr<FastPath> out(new FastPath(form, *bpe, added));
-  if (!(form.is_byte_level ? out->SetUpBytes() : out->SetUpScalars())) return nullptr;
-  out->n_symbols_.assign(size_t{bpe->vocabulary().max_id()} + 1, 1);
-  for (const Vocabulary::Entry& entry : bpe->vocabulary().entries()) {
-    const uint32_t n = CountScalars(entry.text);
-    const bool is_byte = !form.is_byte_level && out->is_byte_token_[entry.id];
-    out->n_symbols_[entry.id] = static_cast<uint8_t>(is_byte ? 1 : std::min<uint32_t>(n, kMany));
+  std::unique_ptr<FastPath> out(new FastPath(form, model, added));
+  if (form.bert) {
+    const WordPieceModel* word_piece = model.AsWordPiece();
+    if (word_piece == nullptr || !word_piece->has_unknown()) return nullptr;
+    out->bert_words_.emplace(*form.bert, *word_piece);
+    return out;
   }
+  const BpeModel* bpe = model.AsBpe();
+  if (bpe == nullptr || !out->SetUpBpe(*bpe)) return nullptr;
   return out;
 }
 
-bool FastPath::SetUpBytes() {
-  const Vocabulary& vocabulary = model_.vocabulary();
-  if (model_.options().byte_fallback) return false;
+bool FastPath::SetUpBpe(const BpeModel& model) {
+  const Vocabulary& vocabulary = model.vocabulary();
+  const BpeOptions& options = model.options();
+  if (!options.continuing_subword_prefix.empty() || !options.end_of_word_suffix.empty()) return false;
+  if (vocabulary.max_id() > BpeMerger::kMaxId || model.merges().size() > BpeMerger::kMaxRank) return false;
+  ignore_merges_ = options.ignore_merges;
+  if (!(form_.is_byte_level ? SetUpBytes(model) : SetUpScalars(model))) return false;
+  n_symbols_.assign(size_t{vocabulary.max_id()} + 1, 1);
+  for (const Vocabulary::Entry& entry : vocabulary.entries()) {
+    const uint32_t n = CountScalars(entry.text);
+    const bool is_byte = !form_.is_byte_level && is_byte_token_[entry.id];
+    n_symbols_[entry.id] = static_cast<uint8_t>(is_byte ? 1 : std::min<uint32_t>(n, kMany));
+  }
+  return true;
+}
+
+bool FastPath::SetUpBytes(const BpeModel& model) {
+  const Vocabulary& vocabulary = model.vocabulary();
+  if (model.options().byte_fallback) return false;
   for (uint32_t byte = 0; byte < 256; ++byte) {
     std::string text;
     AppendScalar(&text, ByteAlphabet()[byte]);
     byte_ids_[byte] = vocabulary.Find(text).value_or(kNone);
   }
-  merger_ = std::make_unique<BpeMerger>(model_.merges(), byte_ids_);
+  merger_ = std::make_unique<BpeMerger>(model.merges(), byte_ids_);
   return true;
 }
 
-bool FastPath::SetUpScalars() {
-  const Vocabulary& vocabulary = model_.vocabulary();
-  if (!model_.has_byte_tokens() || ignore_merges_) return false;
+bool FastPath::SetUpScalars(const BpeModel& model) {
+  const Vocabulary& vocabulary = model.vocabulary();
+  if (!model.has_byte_tokens() || ignore_merges_) return false;
   is_byte_token_.assign(size_t{vocabulary.max_id()} + 1, false);
   for (uint32_t byte = 0; byte < 256; ++byte) {
-    byte_ids_[byte] = *model_.byte_ids()[byte];
+    byte_ids_[byte] = *model.byte_ids()[byte];
     is_byte_token_[byte_ids_[byte]] = true;
   }
   pages_.assign(0x1100, 0);
@@ -281,7 +321,7 @@ bool FastPath::SetUpScalars() {
   const auto class_of = [](char32_t scalar) {
     return scalar == 0x2581 ? size_t{' '} : scalar < 128 ? size_t{scalar} : kNotAscii;
   };
-  for (const MergeRule& rule : model_.merges()) {
+  for (const MergeRule& rule : model.merges()) {
     if (is_byte_token_[rule.left] || is_byte_token_[rule.right] || is_byte_token_[rule.merged]) return false;
     const std::string_view text = vocabulary.TextOf(rule.merged).value_or("");
     size_t last = kNotAscii + 1;
@@ -293,7 +333,7 @@ bool FastPath::SetUpScalars() {
       last = next;
     }
   }
-  merger_ = std::make_unique<BpeMerger>(model_.merges(), std::span<const uint32_t>());
+  merger_ = std::make_unique<BpeMerger>(model.merges(), std::span<const uint32_t>());
   return true;
 }
 
@@ -330,6 +370,8 @@ class FastPath::Call {
   [[nodiscard]] bool MergeWord(std::string_view word);
   [[nodiscard]] Status RunModel(const Segment& segment, Word word);
   void MergeLongWord(std::string_view word);
+  [[nodiscard]] Status EncodeBert(std::string_view text, uint32_t base);
+  void EmitBert(const BertWords::Token& token, uint32_t base);
   [[nodiscard]] std::span<const uint32_t> Window(std::string_view word, size_t begin, size_t end);
   [[nodiscard]] bool AreNeighbours(std::string_view word, size_t begin, State::Token a, State::Token b);
   void ReadSymbols(std::string_view word);
@@ -400,6 +442,7 @@ Status FastPath::Call::AddParts(std::string_view text, uint32_t base, bool norma
 
 Status FastPath::Call::EncodeText(std::string_view text, uint32_t base) {
   Reserve(text.size() + 1);  // a token for each byte, and one for a prefix
+  if (path_.bert_words_) return EncodeBert(text, base);
   if (!path_.form_.is_byte_level) return EncodeScalars(text, base);
   if (!path_.form_.nfc || IsSurelyNfc(text)) return EncodeBytes({.text = text, .base = base});
   AlignedText normal;
@@ -617,6 +660,57 @@ void FastPath::Call::ReadSymbols(std::string_view word) {
     i += scalar.n_bytes;
   }
   state_.places.push_back(static_cast<uint32_t>(word.size()));
+}
+
+// ---- WordPiece
+
+Status FastPath::Call::EncodeBert(std::string_view text, uint32_t base) {
+  const WordCache::Kind kind = with_spans_ ? WordCache::Kind::kPlaces : WordCache::Kind::kWord;
+  out_.spells_text = false;
+  std::array<Word, kBatch> parts;
+  std::array<WordCache::Key, kBatch> keys;
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = path_.bert_words_->Split(text, &at, parts.data(), kBatch);
+    for (size_t i = 0; i < n; ++i) {
+      const uint32_t begin = parts[i].begin;
+      const size_t size = parts[i].end - begin;
+      if (size > WordCache::kMaxBytes) continue;
+      keys[i] = WordCache::KeyOf(text.data() + begin, size, text.size() - begin, kind);
+      state_.cache.Prefetch(keys[i]);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      const std::string_view part = text.substr(parts[i].begin, parts[i].end - parts[i].begin);
+      const bool kept = part.size() <= WordCache::kMaxBytes;
+      if (kept) {
+        if (const auto found = state_.cache.Find(keys[i], part); !found.empty()) {
+          Reserve(found.size());
+          if (!with_spans_) Emit(found, {}, 0);
+          for (size_t k = 0; with_spans_ && k < found.size(); k += 2) {
+            EmitBert(UnpackToken(found[k], found[k + 1]), base + parts[i].begin);
+          }
+          continue;
+        }
+      }
+      SLM_TRY(path_.bert_words_->Encode(part, &state_.bert_scratch, &state_.bert_tokens));
+      Reserve(state_.bert_tokens.size());
+      state_.row.clear();
+      for (const BertWords::Token& token : state_.bert_tokens) {
+        EmitBert(token, base + parts[i].begin);
+        state_.row.push_back(token.id);
+        if (with_spans_) state_.row.push_back(PackPlace(token));
+      }
+      if (kept && !state_.row.empty()) state_.cache.Insert(keys[i], part, state_.row);
+    }
+  }
+  return {};
+}
+
+void FastPath::Call::EmitBert(const BertWords::Token& token, uint32_t base) {
+  out_.ids[n_ids_++] = token.id;
+  if (!with_spans_) return;
+  n_words_ += token.starts_word ? 1 : 0;
+  out_.spans.push_back({base + token.begin, base + token.end});
+  out_.words.push_back(n_words_ - 1);
 }
 
 // ---- long words

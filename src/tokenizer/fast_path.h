@@ -1,7 +1,7 @@
 // The fast way from text to ids, for the tokenizers that most models have: byte-level BPE with a known
-// pattern, and BPE over whole texts in which spaces are U+2581. Loading decides whether a file is of
-// such a form; everything else takes the general path (tokenizer.cc), which also says what is right:
-// both give the same tokens and offsets.
+// pattern, BPE over whole texts in which spaces are U+2581, and WordPiece as BERT has it (bert_words.h).
+// Loading decides whether a file is of such a form; everything else takes the general path (tokenizer.cc),
+// which also says what is right: both give the same tokens and offsets.
 //
 // Why it is fast: the text is not rewritten, it is cut by hand-written matchers, and words that came
 // before are looked up (WordCache). A long word is encoded in windows, so its cost is linear in practice and
@@ -24,6 +24,7 @@
 
 #include "codec/json.h"
 #include "tokenizer/added_vocabulary.h"
+#include "tokenizer/bert_words.h"
 #include "tokenizer/bpe_merger.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/splitter.h"
@@ -40,9 +41,10 @@ struct FastForm {
     kFirstUnlessThere  // the same for a segment at the start of the input only
   };
   bool is_byte_level = false;
-  SplitPattern pattern = SplitPattern::kGpt2;  // byte-level only
-  bool nfc = false;                            // byte-level only
-  Prefix prefix = Prefix::kNone;               // otherwise
+  SplitPattern pattern = SplitPattern::kGpt2;   // byte-level only
+  bool nfc = false;                             // byte-level only
+  Prefix prefix = Prefix::kNone;                // otherwise
+  std::optional<BertNormalizer::Options> bert;  // set: WordPiece, and nothing of the above
 };
 // REQUIRES: a tokenizer.json that loads.
 [[nodiscard]] std::optional<FastForm> FindFastForm(json::Value root);
@@ -73,9 +75,10 @@ class FastPath {
  private:
   struct State;
   class Call;
-  FastPath(const FastForm& form, const BpeModel& model, const AddedVocabulary& added);
-  [[nodiscard]] bool SetUpBytes();
-  [[nodiscard]] bool SetUpScalars();
+  FastPath(const FastForm& form, const Model& model, const AddedVocabulary& added);
+  [[nodiscard]] bool SetUpBpe(const BpeModel& model);
+  [[nodiscard]] bool SetUpBytes(const BpeModel& model);
+  [[nodiscard]] bool SetUpScalars(const BpeModel& model);
 
   // Id of a character, or kNone.
   [[nodiscard]] uint32_t IdOf(char32_t scalar) const {
@@ -89,10 +92,11 @@ class FastPath {
   static constexpr size_t kNotAscii = 128;  // the class of all other characters
 
   FastForm form_;
-  const BpeModel& model_;
+  const Model& model_;
   const AddedVocabulary& added_;
   UnicodeNormalizer nfc_{false, true};
-  bool ignore_merges_;
+  std::optional<BertWords> bert_words_;  // WordPiece only; what follows is for BPE
+  bool ignore_merges_ = false;
   std::unique_ptr<const BpeMerger> merger_;
   std::vector<uint8_t> n_symbols_;        // by id; kMany: count them
   std::array<uint32_t, 256> byte_ids_{};  // of bytes (byte-level), or of <0xNN>

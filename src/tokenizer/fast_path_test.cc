@@ -12,10 +12,12 @@
 #include "base/utf8.h"
 #include "tokenizer/bpe_merger.h"
 #include "tokenizer/corpus.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/splitter.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/word_cache.h"
+#include "unicode/normalization_v9_0.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -36,78 +38,19 @@ class Random {
   uint64_t state_;
 };
 
-constexpr const char* kPieces[] = {"a",
-                                   "the",
-                                   " the",
-                                   "The",
-                                   "ing",
-                                   " ",
-                                   "  ",
-                                   "    ",
-                                   "\n",
-                                   "\r\n",
-                                   "\n\n",
-                                   " \n",
-                                   "\t",
-                                   "\t\t",
-                                   "\xC2\xA0",
-                                   "\xE3\x80\x80",
-                                   "'s",
-                                   "'S",
-                                   "'re",
-                                   "'LL",
-                                   "'",
-                                   "''",
-                                   "'\xC5\xBF",
-                                   "1",
-                                   "12",
-                                   "1234",
-                                   "\xD9\xA3",
-                                   "\xC2\xBD",
-                                   ".",
-                                   "...",
-                                   "!?",
-                                   "/",
-                                   "<",
-                                   ">",
-                                   ">\xE2\x96\x81</",
-                                   "\xE2\x96\x81",
-                                   "\xE2\x96\x81\xE2\x96\x81",
-                                   "\xC3\xA9",
-                                   "e\xCC\x81",
-                                   "\xCC\x81\xCC\xA3",
-                                   "\xD0\x9F\xD1\x80\xD0\xB8",
-                                   "\xE6\x97\xA5\xE6\x9C\xAC",
-                                   "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB",
-                                   "\xED\x95\x9C",
-                                   "\xE0\xA4\xB9\xE0\xA4\xBF",
-                                   "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
-                                   "\xF0\x9F\x87\xA9",
-                                   "\xEF\xB8\x8F",
-                                   "\xE2\x84\xAB",
-                                   "\xEF\xBF\xBD",
-                                   "\x01",
-                                   "\x04",
-                                   "\x7F",
-                                   "<0x0A>",
-                                   "<s>",
-                                   "</s>",
-                                   "<unk>",
-                                   "<|endoftext|>",
-                                   "<|im_start|>",
-                                   "[MASK]",
-                                   "Hello",
-                                   "antidisestablishmentarianism",
-                                   "0x1F600",
-                                   "_",
-                                   "__init__",
-                                   "====",
-                                   "--------",
-                                   "(foo)",
-                                   "://",
-                                   "\xE1\x9A\x80",
-                                   "\xC2\x85",
-                                   "\xF0\x91\xB7\xA0"};
+constexpr std::string_view kPieces[] = {
+    "a", "the", " the", "The", "ing", " ", "  ", "    ", "\n", "\r\n", "\n\n", " \n", "\t", "\t\t",
+    "\xC2\xA0", "\xE3\x80\x80", "'s", "'S", "'re", "'LL", "'", "''", "'\xC5\xBF", "1", "12", "1234",
+    "\xD9\xA3", "\xC2\xBD", ".", "...", "!?", "/", "<", ">", ">\xE2\x96\x81</", "\xE2\x96\x81",
+    "\xE2\x96\x81\xE2\x96\x81", "\xC3\xA9", "e\xCC\x81", "\xCC\x81\xCC\xA3", "\xD0\x9F\xD1\x80\xD0\xB8",
+    "\xE6\x97\xA5\xE6\x9C\xAC", "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB", "\xED\x95\x9C",
+    "\xE0\xA4\xB9\xE0\xA4\xBF", "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7", "\xF0\x9F\x87\xA9",
+    "\xEF\xB8\x8F", "\xE2\x84\xAB", "\xEF\xBF\xBD", "\x01", "\x04", "\x7F", "<0x0A>", "<s>", "</s>", "<unk>",
+    "<|endoftext|>", "<|im_start|>", "[MASK]", "Hello", "antidisestablishmentarianism", "0x1F600", "_",
+    "__init__", "====", "--------", "(foo)", "://", "\xE1\x9A\x80", "\xC2\x85", "\xF0\x91\xB7\xA0",
+    // Of BERT: marks that move or stay, letters of two, Chinese that decomposes.
+    "\xC4\xB0", "\xCD\x84", "\xE0\xBD\xB3", "\xE3\x80\xAE", "\xF0\x9D\x85\x9E", "\xEF\xA4\x80",
+    "\xE1\xBE\x82", "\xE3\x80\x82", "\xE2\x80\x9C", "\xC3\x89t\xC3\xA9", std::string_view("\0", 1)};
 
 std::string RandomText(Random* random, size_t n_pieces) {
   std::string out;
@@ -170,7 +113,34 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Every tokenizer.json that is here and of a form with a fast path, and one with normal form C.
+// WordPiece after BERT's normalizer (or none), with words of at most 20 characters.
+std::string WordPieceFile(std::string_view normalizer) {
+  std::string vocabulary = R"("[UNK]": 0, "[MASK]": 1, "the": 2, "##ing": 3, "hello": 4)";
+  uint32_t n = 5;
+  const auto add = [&](std::string_view token) {
+    vocabulary += ", \"" + std::string(token) + "\": " + std::to_string(n++);
+  };
+  std::vector<std::string> characters = {"\xC3\xA9",     "\xC4\xB0",     "\xCC\x81",     "\xCC\xA3",
+                                         "\xE6\x97\xA5", "\xE6\x9C\xAC", "\xE8\xB1\x88", "\xE3\x80\x82",
+                                         "\xD0\xBF",     "\xE1\x84\x92", "\xE1\x85\xA1", "\xE1\x86\xAB"};
+  for (char c = '!'; c <= '~'; ++c) {
+    if (c != '"' && c != '\\') characters.emplace_back(1, c);
+  }
+  for (const std::string& character : characters) {
+    add(character);
+    if (character != "#") add("##" + character);
+  }
+  return R"({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [{"id": 1, "content": "[MASK]",
+      "single_word": false, "lstrip": true, "rstrip": false, "normalized": false, "special": true}],
+      "normalizer": )" +
+         std::string(normalizer) +
+         R"(, "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null, "decoder": null,
+      "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+      "max_input_chars_per_word": 20, "vocab": {)" +
+         vocabulary + "}}}";
+}
+
+// Every tokenizer.json that is here and of a form with a fast path, one with normal form C, and WordPiece.
 const std::vector<Loaded>& FastTokenizers() {
   static const std::vector<Loaded> kAll = [] {
     const std::string source = SLM_SOURCE_DIR;
@@ -195,6 +165,16 @@ const std::vector<Loaded>& FastTokenizers() {
     const size_t at = nfc.find(kNone);
     if (at != std::string::npos) nfc.replace(at, kNone.size(), R"("normalizer":{"type":"NFC"})");
     add("normal form C", true, at == std::string::npos ? "" : nfc);
+    add("WordPiece", true, WordPieceFile("null"));
+    add("WordPiece, cased", true, WordPieceFile(R"({"type": "BertNormalizer", "clean_text": true,
+        "handle_chinese_chars": true, "strip_accents": null, "lowercase": false})"));
+    add("WordPiece, uncased", true, WordPieceFile(R"({"type": "Sequence", "normalizers": [{"type":
+        "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+        "lowercase": true}]})"));
+    add("WordPiece, accents", true, WordPieceFile(R"({"type": "BertNormalizer", "clean_text": false,
+        "handle_chinese_chars": false, "strip_accents": true, "lowercase": false})"));
+    add("WordPiece, lower case", true, WordPieceFile(R"({"type": "BertNormalizer", "clean_text": false,
+        "handle_chinese_chars": true, "strip_accents": false, "lowercase": true})"));
     return out;
   }();
   return kAll;
@@ -248,8 +228,9 @@ TEST(FastPath, Tok09ThereIsOneForTheCommittedTokenizers) {
       if (loaded.name == std::string(name) + ".tokenizer.json") ++n_committed;
     }
     if (loaded.name == "tokenizer.json" || loaded.name == "normal form C") ++n_committed;
+    if (loaded.name.starts_with("WordPiece")) ++n_committed;
   }
-  EXPECT_EQ(n_committed, 5u);
+  EXPECT_EQ(n_committed, 10u);
 }
 
 TEST(FastPath, Tok13SameAsTheGeneralPathOnTheCorpus) {
@@ -305,12 +286,80 @@ TEST(FastPath, Tok09EveryCodePointAsByTheGeneralPath) {
       Trace trace;
       const auto general = loaded.tokenizer->Encode(text, options, &trace);
       std::vector<uint32_t> ids;
-      ASSERT_TRUE(loaded.tokenizer->EncodeIds(text, options, &ids).has_value());
+      std::vector<std::pair<uint64_t, uint64_t>> offsets;
+      ASSERT_TRUE(loaded.tokenizer->EncodeIds(text, options, &ids, &offsets).has_value());
       ASSERT_TRUE(general.has_value());
       ASSERT_EQ(general->ids, ids) << loaded.name << " before " << std::hex << static_cast<uint32_t>(c);
+      ASSERT_EQ(general->byte_offsets, offsets) << loaded.name;
       text.clear();
     }
   }
+}
+
+TEST(FastPath, Tok01WordsOfAsManyCharactersAsWordPieceTakes) {
+  for (const Loaded& loaded : FastTokenizers()) {
+    for (const size_t n :
+         {size_t{19}, size_t{20}, size_t{21}, size_t{99}, size_t{100}, size_t{101}, size_t{700}}) {
+      for (const std::string_view part : {"a", "A", "\xC3\xA9", "e\xCC\x81", "\xED\x95\x9C", "\xE6\x97\xA5",
+                                          "\xE3\x80\xAE", "\xD0\x9F", "a\x01", "\xC4\xB0"}) {
+        std::string word;
+        for (size_t i = 0; i < n; ++i) word += part;
+        ExpectSame(loaded, "the " + word + "! " + word + word.substr(0, part.size()), {});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// BertNormalizer in one step against its stages, which the reference's vectors hold: texts and origins.
+void ExpectInOrder(const BertNormalizer& normalizer, const std::string& text, uint64_t* n_done) {
+  AlignedText one_step;
+  if (!normalizer.NormalizeInOrder(text, &one_step)) return;
+  ++*n_done;
+  AlignedText stages = {.text = text, .align = {}, .original = {0, static_cast<uint32_t>(text.size())}};
+  for (uint32_t i = 0; i < text.size();) {
+    const uint32_t n = ReadScalar(text.data() + i).n_bytes;
+    stages.align.insert(stages.align.end(), n, Span{i, i + n});
+    i += n;
+  }
+  ASSERT_TRUE(normalizer.Normalize(&stages).has_value());
+  ASSERT_EQ(stages.text, one_step.text) << EscapeForDisplay(text);
+  ASSERT_EQ(stages.align, one_step.align) << EscapeForDisplay(text);
+}
+
+TEST(BertNormalizer, Tok12SameInOneStepAsInStages) {
+  for (const uint32_t flags : {0u, 3u, 4u, 11u, 15u}) {
+    const BertNormalizer normalizer({.clean_text = (flags & 1) != 0,
+                                     .handle_chinese_chars = (flags & 2) != 0,
+                                     .strip_accents = (flags & 4) != 0,
+                                     .lowercase = (flags & 8) != 0});
+    uint64_t n_done = 0;
+    for (char32_t c = 0; c < 0x110000; c = NextCodePoint(c)) {
+      ExpectInOrder(normalizer, Surrounded(c), &n_done);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(n_done, 170000u);
+    Random random(5);
+    for (int i = 0; i < 3000; ++i) {
+      ExpectInOrder(normalizer, RandomText(&random, 1 + random.Below(6)), &n_done);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// What the spec's section 13 says of marks at the start of a part.
+TEST(BertNormalizer, Tok12TheFirstPartOfADecompositionSortsFirst) {
+  uint64_t n_decomposed = 0;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    const auto parts = unicode::DecompositionV9(c);
+    n_decomposed += parts.empty() ? 0u : 1u;
+    for (const char32_t part : parts) {
+      ASSERT_GE(unicode::CombiningClassV9(part), unicode::CombiningClassV9(parts[0]))
+          << std::hex << uint32_t{c};
+      if (BertNormalizer::IsChinese(c)) ASSERT_EQ(unicode::CombiningClassV9(part), 0);
+    }
+  }
+  EXPECT_GT(n_decomposed, 2000u);
 }
 
 // The pattern, its words and the general engine's matches.

@@ -21,6 +21,7 @@ struct ModelToken {
 };
 
 class BpeModel;
+class WordPieceModel;
 
 class Model {
  public:
@@ -32,6 +33,8 @@ class Model {
   [[nodiscard]] virtual bool has_byte_tokens() const = 0;
   // The model as byte pair encoding, or null.
   [[nodiscard]] virtual const BpeModel* AsBpe() const { return nullptr; }
+  // The model as WordPiece, or null.
+  [[nodiscard]] virtual const WordPieceModel* AsWordPiece() const { return nullptr; }
   // Pairs of tokens that the model puts together, for searches that look for places where models differ.
   [[nodiscard]] virtual std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const = 0;
 };

@@ -116,13 +116,6 @@ bool StartsSomewhere(const AlignedText& text) {
   return !text.text.empty() && text.align[0].begin != text.align[0].end;
 }
 
-// In the reference's ranges: U+2B820 to U+2B91F are left out.
-bool IsChinese(char32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
-         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
-}
-
 bool IsCleanedAway(char32_t c) {
   if (c == 0 || c == 0xFFFD) return true;
   return c != '\t' && c != '\n' && c != '\r' && (unicode::BertClassV8(c) & unicode::kControlV8) != 0;
@@ -158,6 +151,13 @@ Status UnicodeNormalizer::Normalize(AlignedText* text) const {
   return Transform(text, compose_ ? Compose(parts) : Uncomposed(parts));
 }
 
+// In the reference's ranges: U+2B820 to U+2B91F are left out.
+bool BertNormalizer::IsChinese(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+         (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
 Status BertNormalizer::Normalize(AlignedText* text) const {
   if (options_.clean_text) {
     SLM_TRY(Filter(text, [](char32_t c) { return !IsCleanedAway(c); }));
@@ -184,6 +184,46 @@ Status BertNormalizer::Normalize(AlignedText* text) const {
         Filter(text, [](char32_t c) { return (unicode::BertClassV8(c) & unicode::kNonspacingMarkV8) == 0; }));
   }
   return options_.lowercase ? Lowercase(text) : Status{};
+}
+
+bool BertNormalizer::NormalizeInOrder(std::string_view text, AlignedText* out) const {
+  out->text.clear();
+  out->align.clear();
+  Span origin;
+  const auto put = [out, &origin](char32_t c) {
+    AppendScalar(&out->text, c);
+    out->align.resize(out->text.size(), origin);
+  };
+  // After decomposition. A mark that stays may have to move, and takes another one's place then.
+  const auto put_part = [this, &put](char32_t c) {
+    if (options_.strip_accents) {
+      if ((unicode::BertClassV8(c) & unicode::kNonspacingMarkV8) != 0) return true;
+      if (unicode::CombiningClassV9(c) != 0) return false;
+    }
+    put(options_.lowercase ? unicode::LowercaseV17(c) : c);
+    if (options_.lowercase && c == 0x130) put(0x307);
+    return true;
+  };
+  for (uint32_t i = 0; i < text.size();) {
+    const Scalar scalar = ReadScalar(text.data() + i);
+    origin = {i, i + scalar.n_bytes};
+    i += scalar.n_bytes;
+    char32_t c = scalar.value;
+    if (options_.clean_text) {
+      if (IsCleanedAway(c)) continue;
+      if (unicode::IsWhiteSpace(c)) c = ' ';
+    }
+    if (options_.strip_accents && c >= kSBase && c < kSBase + kSCount) return false;
+    const bool is_chinese = options_.handle_chinese_chars && IsChinese(c);
+    if (is_chinese) put(' ');
+    const auto parts = options_.strip_accents ? unicode::DecompositionV9(c) : std::span<const char32_t>();
+    if (parts.empty() && !put_part(c)) return false;
+    for (const char32_t part : parts) {
+      if (!put_part(part)) return false;
+    }
+    if (is_chinese) put(' ');
+  }
+  return true;
 }
 
 Status StripNormalizer::Normalize(AlignedText* text) const {

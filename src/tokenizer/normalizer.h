@@ -66,6 +66,11 @@ class BertNormalizer final : public Normalizer {
   };
   explicit BertNormalizer(const Options& options) : options_(options) {}
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
+  // What Normalize makes of `text` as a whole input, in one step; false where marks that stay might change
+  // places, and *out is then of no use.
+  [[nodiscard]] bool NormalizeInOrder(std::string_view text, AlignedText* out) const;
+  // The characters around which spaces are put.
+  [[nodiscard]] static bool IsChinese(char32_t c);
 
  private:
   Options options_;

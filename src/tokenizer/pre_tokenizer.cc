@@ -154,14 +154,14 @@ Status CutAtScalars(PreTokenized* pieces, SplitBehavior behavior, IsMatch is_mat
   });
 }
 
-bool IsPunctuation(char32_t c) {
+}  // namespace
+
+bool BertPreTokenizer::IsPunctuation(char32_t c) {
   if (c < 0x80)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
            (c >= '{' && c <= '~');
   return (unicode::BertClassV8(c) & unicode::kPunctuationV8) != 0;
 }
-
-}  // namespace
 
 Status DigitsPreTokenizer::Run(PreTokenized* pieces) const {
   const auto behavior = individual_digits_ ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
@@ -174,7 +174,7 @@ Status BertPreTokenizer::Run(PreTokenized* pieces) const {
 }
 
 Status PunctuationPreTokenizer::Run(PreTokenized* pieces) const {
-  return CutAtScalars(pieces, behavior_, IsPunctuation);
+  return CutAtScalars(pieces, behavior_, BertPreTokenizer::IsPunctuation);
 }
 
 Status DelimiterPreTokenizer::Run(PreTokenized* pieces) const {

@@ -47,6 +47,7 @@ class DigitsPreTokenizer final : public PreTokenizer {
 class BertPreTokenizer final : public PreTokenizer {
  public:
   [[nodiscard]] Status Run(PreTokenized* pieces) const override;
+  [[nodiscard]] static bool IsPunctuation(char32_t c);
 };
 
 // Punctuation as above.

@@ -21,8 +21,9 @@ class WordCache {
     uint64_t high = 0;
     uint64_t hash = 0;
   };
-  // Of one text there may be two results: as a word, and as a window of a longer word.
-  enum class Kind : uint8_t { kWord, kWindow };
+  // Of one text there may be several results: as a word, as a window of a longer word, and as a word with
+  // the places of its tokens.
+  enum class Kind : uint8_t { kWord = 0, kWindow = 0x80, kPlaces = 0x20 };
   static constexpr size_t kMaxShort = 15;   // bytes
   static constexpr size_t kMaxBytes = 512;  // longer words are not kept
   static constexpr size_t kInline = 3;      // ids that an entry holds itself
@@ -53,7 +54,7 @@ class WordCache {
       key.low = HashBytes(word, size);
       key.high = (uint64_t{0x40} << 56) | size;
     }
-    if (kind == Kind::kWindow) key.high |= uint64_t{0x80} << 56;
+    key.high |= uint64_t{static_cast<uint8_t>(kind)} << 56;
     key.hash = HashKey(key.low, key.high);
     return key;
   }

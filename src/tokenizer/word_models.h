@@ -18,6 +18,8 @@ class WordPieceModel final : public Model {
                  uint64_t max_input_chars_per_word);
   // TOK-NO-UNK where unk_token is needed and not in the vocabulary.
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
+  [[nodiscard]] bool has_unknown() const { return vocabulary_.Find(unk_token_).has_value(); }
+  [[nodiscard]] const WordPieceModel* AsWordPiece() const override { return this; }
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
   [[nodiscard]] bool has_byte_tokens() const override { return false; }
   [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override { return {}; }
