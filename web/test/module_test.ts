@@ -30,11 +30,11 @@ test('exports are the C ABI of slm.h, the memory and _initialize', () => {
 });
 
 // The aim is 600,000 bytes, 200,000 compressed. These bounds are what is reached, so that it does not grow unseen.
-test('the module that runs models: at most 1,026,000 bytes, 359,100 compressed', () => {
+test('the module that runs models: at most 1,031,000 bytes, 361,000 compressed', () => {
   const compressed = brotliCompressSync(WASM).length;
   console.log(`figures: slm.wasm ${WASM.length} bytes, brotli ${compressed}; slm-evidence.wasm ${EVIDENCE.length} bytes, gzip ${gzipSync(EVIDENCE).length}`);
-  assert.ok(WASM.length <= 1_026_000, `${WASM.length}`);
-  assert.ok(compressed <= 359_100, `${compressed}`);
+  assert.ok(WASM.length <= 1_031_000, `${WASM.length}`);
+  assert.ok(compressed <= 361_000, `${compressed}`);
 });
 
 test("the host's error codes are those of the table", () => {
