@@ -56,6 +56,8 @@ Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_in
   std::string out(text->text, 0, begin);
   std::vector<Span> align(text->align.begin(), text->align.begin() + static_cast<ptrdiff_t>(begin));
   const std::string& old = text->text;
+  out.reserve(old.size());
+  align.reserve(old.size());
   size_t replaced = begin;  // next character that a change may replace
   size_t offset = begin;    // its place for alignment
   const auto next_size = [&old, &replaced, end = end]() -> size_t {
@@ -81,7 +83,7 @@ Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_in
       for (int32_t i = 0; i < -change.change; ++i) offset += next_size();
     }
     AppendScalar(&out, change.scalar);
-    align.insert(align.end(), Utf8Length(change.scalar), origin);
+    for (uint32_t i = Utf8Length(change.scalar); i > 0; --i) align.push_back(origin);
   }
   text->text = std::move(out);
   text->align = std::move(align);

@@ -280,6 +280,7 @@ bool FastPath::SetUpBpe(const BpeModel& model) {
   for (const Vocabulary::Entry& entry : vocabulary.entries()) {
     const uint32_t n = CountScalars(entry.text);
     const bool is_byte = !form_.is_byte_level && is_byte_token_[entry.id];
+    max_symbols_ = std::max(max_symbols_, n);
     n_symbols_[entry.id] = static_cast<uint8_t>(is_byte ? 1 : std::min<uint32_t>(n, kMany));
   }
   return true;
@@ -445,13 +446,18 @@ Status FastPath::Call::EncodeText(std::string_view text, uint32_t base) {
   if (path_.bert_words_) return EncodeBert(text, base);
   if (!path_.form_.is_byte_level) return EncodeScalars(text, base);
   if (!path_.form_.nfc || IsSurelyNfc(text)) return EncodeBytes({.text = text, .base = base});
+  if (!with_spans_) {
+    const std::string normal = path_.nfc_.NormalizeText(text);
+    Reserve(normal.size());
+    return EncodeBytes({.text = normal});
+  }
   AlignedText normal;
   normal.text = text;
   normal.original = {base, base + static_cast<uint32_t>(text.size())};
   normal.align.reserve(text.size());
   for (uint32_t i = 0; i < text.size();) {
     const uint32_t n = ReadScalar(text.data() + i).n_bytes;
-    normal.align.insert(normal.align.end(), n, Span{base + i, base + i + n});
+    for (uint32_t k = 0; k < n; ++k) normal.align.push_back({base + i, base + i + n});
     i += n;
   }
   SLM_TRY(path_.nfc_.Normalize(&normal));
@@ -534,7 +540,7 @@ Status FastPath::Call::EncodeBytes(const Segment& segment) {
 bool FastPath::Call::MergeWord(std::string_view word) {
   std::vector<uint32_t>& row = state_.row;
   row.clear();
-  if (path_.ignore_merges_) {
+  if (path_.ignore_merges_ && word.size() <= path_.max_symbols_) {
     state_.text.clear();
     for (const char c : word) AppendScalar(&state_.text, ByteAlphabet()[static_cast<uint8_t>(c)]);
     if (const auto id = path_.model_.vocabulary().Find(state_.text)) {

@@ -99,6 +99,7 @@ class FastPath {
   bool ignore_merges_ = false;
   std::unique_ptr<const BpeMerger> merger_;
   std::vector<uint8_t> n_symbols_;        // by id; kMany: count them
+  uint32_t max_symbols_ = 0;              // of any token
   std::array<uint32_t, 256> byte_ids_{};  // of bytes (byte-level), or of <0xNN>
   std::vector<bool> is_byte_token_;       // by id; not byte-level
   std::vector<uint16_t> pages_;           // by the upper bits of a character, one more than the page

@@ -1,6 +1,7 @@
 #include "tokenizer/normalizer.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/utf8.h"
@@ -21,25 +22,41 @@ struct Decomposed {
   char32_t scalar;
   uint8_t combining_class;
   int32_t change;
-  size_t order;  // place before sorting, which keeps equal classes as they are
 };
+
+// Sorts by class, equal ones as they are; long runs by counting, in linear time.
+void SortByClass(std::span<Decomposed> parts) {
+  constexpr size_t kShort = 16;
+  if (parts.size() <= kShort) {
+    for (size_t i = 1; i < parts.size(); ++i) {
+      const Decomposed part = parts[i];
+      size_t to = i;
+      for (; to > 0 && parts[to - 1].combining_class > part.combining_class; --to) parts[to] = parts[to - 1];
+      parts[to] = part;
+    }
+    return;
+  }
+  std::array<size_t, 257> starts{};
+  for (const Decomposed& part : parts) ++starts[part.combining_class + 1u];
+  for (size_t cls = 1; cls < starts.size(); ++cls) starts[cls] += starts[cls - 1];
+  const std::vector<Decomposed> before(parts.begin(), parts.end());
+  for (const Decomposed& part : before) parts[starts[part.combining_class]++] = part;
+}
 
 // Full decomposition in canonical order. The first part of a character replaces it, the others
 // are new; reordering moves that mark along.
-std::vector<Decomposed> Decompose(const std::string& text, bool compatible) {
+std::vector<Decomposed> Decompose(std::string_view text, bool compatible) {
   std::vector<Decomposed> out;
+  out.reserve(text.size() / 2 + 1);
   size_t n_sorted = 0;  // parts before this one are in final order
-  const auto by_class = [](const Decomposed& a, const Decomposed& b) {
-    return a.combining_class != b.combining_class ? a.combining_class < b.combining_class : a.order < b.order;
-  };
-  const auto sort_pending = [&out, &n_sorted, &by_class]() {
-    std::sort(out.begin() + static_cast<ptrdiff_t>(n_sorted), out.end(), by_class);
+  const auto sort_pending = [&out, &n_sorted]() {
+    SortByClass(std::span(out).subspan(n_sorted));
     n_sorted = out.size();
   };
   const auto push = [&out, &sort_pending](char32_t scalar, bool first) {
     const uint8_t combining_class = unicode::CombiningClassV9(scalar);
     if (combining_class == 0) sort_pending();
-    out.push_back({scalar, combining_class, first ? 0 : 1, out.size()});
+    out.push_back({scalar, combining_class, first ? 0 : 1});
   };
   for (size_t i = 0; i < text.size();) {
     const Scalar scalar = ReadScalar(text.data() + i);
@@ -63,6 +80,7 @@ std::vector<Decomposed> Decompose(const std::string& text, bool compatible) {
 // Canonical composition (UAX #15); a composite takes over the changes of what it swallowed.
 std::vector<Change> Compose(const std::vector<Decomposed>& parts) {
   std::vector<Change> out;
+  out.reserve(parts.size());
   std::vector<Change> marks;  // after the starter, not composed with it
   std::optional<Change> starter;
   std::optional<uint8_t> last_class;
@@ -156,6 +174,15 @@ bool BertNormalizer::IsChinese(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
          (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+std::string UnicodeNormalizer::NormalizeText(std::string_view text) const {
+  const std::vector<Decomposed> parts = Decompose(text, compatible_);
+  std::string out;
+  out.reserve(text.size());
+  for (const Change& change : compose_ ? Compose(parts) : Uncomposed(parts))
+    AppendScalar(&out, change.scalar);
+  return out;
 }
 
 Status BertNormalizer::Normalize(AlignedText* text) const {

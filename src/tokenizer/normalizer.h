@@ -49,6 +49,8 @@ class UnicodeNormalizer final : public Normalizer {
  public:
   UnicodeNormalizer(bool compatible, bool compose) : compatible_(compatible), compose_(compose) {}
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
+  // The text that Normalize makes of a whole input, where nobody asks for its origin.
+  [[nodiscard]] std::string NormalizeText(std::string_view text) const;
 
  private:
   bool compatible_;
