@@ -10,10 +10,15 @@ BpeMerger::BpeMerger(std::span<const MergeRule> merges, std::span<const uint32_t
   shift_ = 64 - std::countr_zero(slots_.size());
   filter_.assign(slots_.size() / 16 + 1, 0);
   filter_shift_ = 64 - std::countr_zero(std::bit_floor(filter_.size() * 64));
+  const auto pair_of = [](const MergeRule& merge) { return (uint64_t{merge.left} << 20) | merge.right; };
+  constexpr size_t kAhead = 16;
   for (uint32_t rank = 0; rank < merges.size(); ++rank) {
+    if (rank + kAhead < merges.size()) {
+      __builtin_prefetch(&slots_[pair_of(merges[rank + kAhead]) * 0x9E3779B97F4A7C15u >> shift_], 1);
+    }
     const MergeRule& merge = merges[rank];
     merged_[rank] = merge.merged;
-    const uint64_t pair = (uint64_t{merge.left} << 20) | merge.right;
+    const uint64_t pair = pair_of(merge);
     const uint64_t hash = pair * 0x9E3779B97F4A7C15u;
     const uint64_t bit = (hash << 20) >> filter_shift_;
     filter_[bit >> 6] |= uint64_t{1} << (bit & 63);

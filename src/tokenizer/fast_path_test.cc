@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/utf8.h"
@@ -344,6 +345,26 @@ TEST(BertNormalizer, Tok12SameInOneStepAsInStages) {
       ExpectInOrder(normalizer, RandomText(&random, 1 + random.Below(6)), &n_done);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+// Runs of marks, short and long, against a container that keeps equal classes as they came.
+TEST(UnicodeNormalizer, Tok07MarksInTheirOrder) {
+  const UnicodeNormalizer decomposed(false, false);
+  Random random(11);
+  for (size_t n = 0; n < 60; ++n) {
+    std::multimap<uint8_t, char32_t> by_class;
+    std::string text = "x";
+    while (by_class.size() < n) {
+      const auto c = static_cast<char32_t>(0x300 + random.Below(0x400));
+      const uint8_t combining_class = unicode::CombiningClassV9(c);
+      if (combining_class == 0 || !unicode::DecompositionV9(c).empty()) continue;
+      by_class.emplace(combining_class, c);
+      AppendUtf8(&text, c);
+    }
+    std::string wanted = "x";
+    for (const auto& [combining_class, c] : by_class) AppendUtf8(&wanted, c);
+    EXPECT_EQ(decomposed.NormalizeText(text), wanted) << n;
   }
 }
 

@@ -154,23 +154,37 @@ Result<Merges> LoadMerges(json::Value object, const BpeOptions& bpe, const Vocab
   Merges out;
   out.rules.reserve(read.size());
   out.table.Reserve(read.size());
+  // Rules are resolved ahead of being put, and looked for ahead of being resolved: what each step touches
+  // is in the processor's cache by then. The first fault in the order of the file is the one reported.
   std::string joined;
   constexpr size_t kAhead = 16;
-  for (size_t i = 0; i < read.size(); ++i) {
+  Status was_resolved;
+  for (size_t i = 0; i < read.size() + kAhead; ++i) {
     if (i + kAhead < read.size()) {
       const ReadRule& later = read[i + kAhead];
       for (const uint64_t hash : {later.left_hash, later.right_hash, later.merged_hash})
         vocabulary.Prefetch(hash);
     }
-    SLM_ASSIGN(const MergeRule rule, ResolveMerge(read[i], prefix_size, vocabulary, &joined));
-    const auto rank = static_cast<uint32_t>(i);
-    if (!out.table.Put(rule.left, rule.right, {rank, rule.merged}) && !lenient) {
-      return Fail(ErrorAt(ErrorCode::kTokMergeDup, read[i].item,
-                          ShortPath(read[i].item) + ": the pair " + Show(read[i].text.left) + ", " +
-                              Show(read[i].text.right) + " stands twice, so its rank is open"));
+    if (i < read.size() && was_resolved) {
+      auto rule = ResolveMerge(read[i], prefix_size, vocabulary, &joined);
+      if (rule) {
+        out.rules.push_back(*rule);
+        out.table.Prefetch(rule->left, rule->right);
+      } else {
+        was_resolved = Fail(std::move(rule).error());
+      }
     }
-    out.rules.push_back(rule);
+    if (i < kAhead) continue;
+    const size_t rank = i - kAhead;
+    if (rank == out.rules.size()) break;
+    const MergeRule& rule = out.rules[rank];
+    if (!out.table.Put(rule.left, rule.right, {static_cast<uint32_t>(rank), rule.merged}) && !lenient) {
+      return Fail(ErrorAt(ErrorCode::kTokMergeDup, read[rank].item,
+                          ShortPath(read[rank].item) + ": the pair " + Show(read[rank].text.left) + ", " +
+                              Show(read[rank].text.right) + " stands twice, so its rank is open"));
+    }
   }
+  SLM_TRY(was_resolved);
   SLM_TRY(was_read);
   return out;
 }

@@ -73,6 +73,10 @@ class MergeTable {
     uint32_t id;
   };
   void Reserve(size_t n_merges);
+  // Asks for the memory that Put of this pair will look at.
+  void Prefetch(uint32_t left, uint32_t right) const {
+    __builtin_prefetch(&slots_[SlotOf(KeyOf(left, right))], 1);
+  }
   // False if the pair is there already; it then gets the new rank and id.
   bool Put(uint32_t left, uint32_t right, Merge merge);
   // Nothing, or a pointer valid while the table lives.
