@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/test_sanitized.h"
 #include "codec/json.h"
 #include "prompt/data_encoding.h"
 #include "prompt/injection.h"
@@ -19,16 +20,6 @@ namespace slm::prompt {
 namespace {
 
 using tokenizer::Tokenizer;
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SLM_SANITIZED true
-#endif
-#endif
-#ifndef SLM_SANITIZED
-#define SLM_SANITIZED false
-#endif
-constexpr bool kSanitized = SLM_SANITIZED;
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
