@@ -2,6 +2,7 @@
 #ifndef SLM_ACQUIRE_TEST_SOURCE_H_
 #define SLM_ACQUIRE_TEST_SOURCE_H_
 
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -78,8 +79,8 @@ inline std::string Zeros(uint64_t elements) {
 
 inline std::string Replaced(std::string text, std::string_view from, std::string_view to) {
   const size_t at = text.find(from);
-  return at == std::string::npos ? std::string("MISSING ") + std::string(from)
-                                 : text.replace(at, from.size(), to);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
 // Four rows in the embedding, ids 0 to 3: <unk> <s> </s> a.

@@ -4,32 +4,20 @@
 
 #include <string>
 
+#include "gguf/test_file.h"
+
 namespace slm::chat {
 namespace {
 
-std::string Number(uint64_t value, int n_bytes) {
-  std::string bytes;
-  for (int i = 0; i < n_bytes; ++i) bytes += i < 8 ? static_cast<char>(value >> (8 * i) & 0xffU) : '\0';
-  return bytes;
-}
-std::string Text(const std::string& text) {
-  return Number(text.size(), 8) + text;
-}
-std::string TextPair(const std::string& key, const std::string& text) {
-  return Text(key) + Number(8, 4) + Text(text);
-}
-std::string IdPair(const std::string& key, uint64_t id) {
-  return Text(key) + Number(4, 4) + Number(id, 4);
-}
+using gguf_testing::File;
+using gguf_testing::IdPair;
+using gguf_testing::Number;
+using gguf_testing::Text;
+using gguf_testing::TextPair;
+using gguf_testing::TextsPair;
+
 std::string Tokens(const std::vector<std::string>& tokens) {
-  std::string bytes = Text("tokenizer.ggml.tokens") + Number(9, 4) + Number(8, 4) + Number(tokens.size(), 8);
-  for (const std::string& token : tokens) bytes += Text(token);
-  return bytes;
-}
-std::string File(const std::vector<std::string>& pairs, uint64_t version = 3) {
-  std::string bytes = "GGUF" + Number(version, 4) + Number(0, 8) + Number(pairs.size(), 8);
-  for (const std::string& pair : pairs) bytes += pair;
-  return bytes;
+  return TextsPair("tokenizer.ggml.tokens", tokens);
 }
 Result<GgufTemplate> Read(const std::string& file) {
   return ReadGgufTemplate(AsBytes(file));

@@ -4,22 +4,15 @@
 
 #include <string>
 
+#include "gguf/test_file.h"
+
 namespace slm::gguf {
 namespace {
 
-std::string Number(uint64_t value, int n_bytes) {
-  std::string bytes;
-  for (int i = 0; i < n_bytes; ++i) bytes += i < 8 ? static_cast<char>(value >> (8 * i) & 0xffU) : '\0';
-  return bytes;
-}
-std::string Text(const std::string& text) {
-  return Number(text.size(), 8) + text;
-}
-std::string File(const std::vector<std::string>& pairs, uint64_t version = 3) {
-  std::string bytes = "GGUF" + Number(version, 4) + Number(0, 8) + Number(pairs.size(), 8);
-  for (const std::string& pair : pairs) bytes += pair;
-  return bytes;
-}
+using gguf_testing::File;
+using gguf_testing::Number;
+using gguf_testing::Text;
+
 Result<Metadata> Read(const std::string& file) {
   return Metadata::Read(AsBytes(file), ErrorCode::kTokSchema);
 }

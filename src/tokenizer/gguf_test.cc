@@ -8,32 +8,21 @@
 
 #include "base/bytes.h"
 #include "codec/json.h"
+#include "gguf/test_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::tokenizer {
 namespace {
 
-std::string Number(uint64_t value, int n_bytes) {
-  std::string bytes;
-  for (int i = 0; i < n_bytes; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xffU);
-  return bytes;
-}
-std::string Text(const std::string& text) {
-  return Number(text.size(), 8) + text;
-}
-std::string TextPair(const std::string& key, const std::string& text) {
-  return Text(key) + Number(8, 4) + Text(text);
-}
-std::string IdPair(const std::string& key, uint64_t id) {
-  return Text(key) + Number(4, 4) + Number(id, 4);
-}
+using gguf_testing::File;
+using gguf_testing::IdPair;
+using gguf_testing::Number;
+using gguf_testing::Text;
+using gguf_testing::TextPair;
+using gguf_testing::TextsPair;
+
 std::string FlagPair(const std::string& key, int value) {
   return Text(key) + Number(7, 4) + static_cast<char>(value);
-}
-std::string TextsPair(const std::string& key, const std::vector<std::string>& texts) {
-  std::string bytes = Text(key) + Number(9, 4) + Number(8, 4) + Number(texts.size(), 8);
-  for (const std::string& text : texts) bytes += Text(text);
-  return bytes;
 }
 std::string NumbersPair(const std::string& key, uint64_t type, const std::vector<uint32_t>& values) {
   std::string bytes = Text(key) + Number(9, 4) + Number(type, 4) + Number(values.size(), 8);
@@ -44,11 +33,6 @@ std::string ScoresPair(const std::vector<float>& values) {
   std::vector<uint32_t> bits;
   for (const float value : values) bits.push_back(std::bit_cast<uint32_t>(value));
   return NumbersPair("tokenizer.ggml.scores", 6, bits);
-}
-std::string File(const std::vector<std::string>& pairs) {
-  std::string bytes = "GGUF" + Number(3, 4) + Number(0, 8) + Number(pairs.size(), 8);
-  for (const std::string& pair : pairs) bytes += pair;
-  return bytes;
 }
 
 const std::string kModel = "tokenizer.ggml.model";
