@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import npm_package
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tests" / "tokenizer" / "llama_cpp"
 
@@ -29,10 +31,8 @@ def main() -> int:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.out.parent) as name:
         folder = pathlib.Path(name)
-        for file in ("package.json", "package-lock.json"):
-            shutil.copyfile(PACKAGE / file, folder / file)
         try:
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, stdin=subprocess.DEVNULL, check=True)
+            npm_package.install(PACKAGE, folder)
         except (FileNotFoundError, subprocess.CalledProcessError) as error:
             print(f"fetch_llama_cpp: {error}")
             return 77

@@ -9,10 +9,11 @@ lock are there already. Exit status 77 if npm is absent or cannot reach its regi
 """
 import argparse
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import npm_package
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ROOT / "tests" / "tokenizer" / "packages"
@@ -23,9 +24,7 @@ def fetch(out: pathlib.Path, lock: bytes) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as name:
         folder = pathlib.Path(name)
-        for file in ("package.json", "package-lock.json"):
-            shutil.copyfile(PACKAGES / file, folder / file)
-        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, stdin=subprocess.DEVNULL, check=True)
+        npm_package.install(PACKAGES, folder)
         found = sorted(folder.glob(f"node_modules/@*/{PREFIX}*/models/tokenizer.json"))
         for old in out.glob("*.tokenizer.json"):
             old.unlink()
