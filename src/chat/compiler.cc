@@ -149,9 +149,10 @@ struct Frame {
   Symbols* symbols = nullptr;
   Unit* unit = nullptr;
   bool top_level = false;
-  bool soft = false;    // inside an `if` or a conditional: unknown filters fail only when they run
-  bool folds = false;   // inside an expression that the reference evaluates while it compiles
-  bool writes = false;  // the expression is all that an output writes
+  bool soft = false;         // inside an `if` or a conditional: unknown filters fail only when they run
+  bool folds = false;        // inside an expression that the reference evaluates while it compiles
+  bool writes = false;       // the expression is all that an output writes
+  bool in_constant = false;  // inside an output that is a constant as a whole
 };
 
 class Compiler {
@@ -447,6 +448,7 @@ class Compiler {
       Frame item_frame = frame;
       item_frame.folds = IsInfinite(child);
       item_frame.writes = true;
+      item_frame.in_constant = IsConstant(item);
       SLM_ASSIGN(const uint32_t value, Expression(item, item_frame));
       out->push_back(Emit(Op::kOutput, {value}, child.place()));
     }
@@ -878,9 +880,12 @@ class Compiler {
   }
 
   // Whether the constant `index`, compiled as `node`, may decide an `and` or `or` for the optimizer: it is
-  // evaluated as there. What fails decides nothing; of filters and tests the optimizer leaves some alone.
-  bool CanDecide(uint32_t index, uint32_t node, bool deciding) {
-    if (HasFilter(index) || n_evaluations_ == kMaxEvaluations) return true;
+  // evaluated as there. What fails decides nothing, nor does what the optimizer leaves alone: filters that
+  // read the context, unknown ones, and an iterator, which it cannot keep in the program, unless all of it is
+  // written out at once.
+  bool CanDecide(uint32_t index, uint32_t node, bool deciding, bool in_constant) {
+    if (IsLeftAlone(index) || (!in_constant && IsIterator(index))) return false;
+    if (n_evaluations_ == kMaxEvaluations) return true;
     ++n_evaluations_;
     const auto written = Evaluated(node, /*truth=*/true);
     if (!written) return written.error().code == ErrorCode::kTplBudget;
@@ -915,12 +920,25 @@ class Compiler {
     if (!written) return Fail(written.error());
     return written->output.TakeText();
   }
-  bool HasFilter(uint32_t index) const {
+  static bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+  bool IsLeftAlone(uint32_t index) const {
     if (index == kNoAst) return false;
     const AstNode& node = ast_.nodes[index];
-    bool found = node.kind == AstKind::kFilter || node.kind == AstKind::kTest;
-    ast_.ForEachChild(index, [&](uint32_t child) { found = found || HasFilter(child); });
+    const bool is_filter = node.kind == AstKind::kFilter;
+    bool found = (is_filter && KnownFilter(node.text) != Known::kKnown) ||
+                 (node.kind == AstKind::kTest && KnownTest(node.text) != Known::kKnown) ||
+                 (is_filter && IsOneOf(node.text, {"map", "select", "reject", "selectattr", "rejectattr"}));
+    ast_.ForEachChild(index, [&](uint32_t child) { found = found || IsLeftAlone(child); });
     return found;
+  }
+  bool IsIterator(uint32_t index) const {
+    const AstNode& node = ast_.nodes[index];
+    if (node.kind != AstKind::kFilter || node.first == kNoAst) return false;
+    if (node.text == "reverse")
+      return ast_.nodes[node.first].kind != AstKind::kString;  // of a text it is a text
+    return IsOneOf(node.text, {"batch", "items", "slice", "unique"});
   }
 
   Result<uint32_t> Binary(const AstNode& node, const Frame& outer) {
@@ -930,7 +948,8 @@ class Compiler {
       const auto truth = KnownTruth(node.first);
       if (truth && *truth == (node.text == "or")) return left;  // the right side is never compiled
       // A constant that only the optimizer can tell: what stands on the right may never be compiled.
-      if (!truth && IsConstant(node.first)) frame.soft = CanDecide(node.first, left, node.text == "or");
+      if (!truth && IsConstant(node.first))
+        frame.soft = CanDecide(node.first, left, node.text == "or", outer.in_constant);
     }
     SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
     if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.place());

@@ -773,11 +773,25 @@ class Interpreter {
       result = runtime_.Next(&filter->source_, value);
       if (result != Step::kValue) break;
       const Value test = Assign(unit.operands[2], *value) ? Evaluate(unit.operands[3]) : Value::Error();
-      if (test.failed()) result = Step::kError;
-      if (Truth(test)) break;
+      if (test.failed()) {
+        result = Step::kError;
+        break;
+      }
+      if (!Truth(test)) continue;
+      // The reference's generator gives what it unpacked: a tuple, whatever it was before.
+      *value = Unpacked(At(unit.operands[2]));
+      break;
     }
     active_ = outer;
     return result;
+  }
+
+  // What the target holds now.
+  Value Unpacked(const Node& target) {
+    if (target.op == Op::kTargetName) return active_->slots[target.operands[0]];
+    std::vector<Value> parts;
+    for (uint32_t i = 0; i < target.n_operands; ++i) parts.push_back(Unpacked(At(target.operands[i])));
+    return heap().Tuple(parts);
   }
 
   Value RunRecursion(const Recursion& recursion, const Value& iterable, int64_t depth) {
