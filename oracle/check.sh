@@ -19,7 +19,7 @@ for pair in "$@"; do
 done
 status=0
 (cd "$here" && "$python" -m unittest discover -s tests -t .) || status=1
-for generator in tools/gen_tokenizer_vectors.py tools/gen_chat_vectors.py tests/support/make_rope_vectors.py; do
+for generator in tools/gen_tokenizer_vectors.py tools/gen_chat_vectors.py tests/support/make_rope_vectors.py tests/support/make_config_vectors.py; do
   echo "$generator:"
   "$python" "$here/../$generator" --check || status=1
 done

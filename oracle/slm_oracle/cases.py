@@ -18,7 +18,7 @@ CLASSES = ("public_mechanical", "private_behavior_commitment")
 # Fields of a batch record that change what a case computes: they stand only where they change nothing.
 ONLY_BY_DEFAULT: dict[str, tuple[Any, ...]] = {
     "stop": (None, []), "stop_ids": (None, []), "tools": (None, []), "documents": (None, []), "sampling": (None, {})}
-_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass
@@ -91,13 +91,20 @@ def _take_defaults(record: dict[str, Any]) -> None:
     _take(record, "logits", str, "none")
 
 
+def _case_id(value: Any) -> str:
+    """The id as a text: an integer of 64 bits is its decimal digits."""
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    if not isinstance(value, str) or not 1 <= len(value.encode("utf-8")) <= 128 or _CONTROL.search(value):
+        raise OracleError(f"bad id {value!r}")
+    return value
+
+
 def _case(record: Any) -> Case:
     if not isinstance(record, dict):
         raise OracleError("not an object")
     record = dict(record)
-    case_id = _take(record, "id", str, None)
-    if not _ID.match(case_id):
-        raise OracleError(f"bad id {case_id!r}")
+    case_id = _case_id(record.pop("id", None))
     inputs = [key for key in ("text", "ids", "messages") if key in record]
     if len(inputs) != 1:
         raise OracleError("exactly one of text, ids, messages")

@@ -239,7 +239,8 @@ def _yarn(e: _Export, rope: dict[str, Any], init: Callable, given: Callable) -> 
 def _tokens(e: _Export) -> None:
     config = e.reference.config
     e.nullable_id("bos_token_id", "bos_token_id", config.bos_token_id)
-    e.nullable_id("pad_token_id", "pad_token_id", config.pad_token_id)
+    # -1 in configurations converted from the first Llama: a padding row counted from the end, which inference never reads.
+    e.nullable_id("pad_token_id", "pad_token_id", None if config.pad_token_id == -1 else config.pad_token_id)
     # from_pretrained reads generation_config.json, or where there is none the keys of config.json; what neither
     # declares is GenerationConfig's default, never the default of the model's configuration class.
     name = "config.json" if e.source.generation_config is None else "generation_config.json"

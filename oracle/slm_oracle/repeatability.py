@@ -117,7 +117,7 @@ def _elsewhere(recorded: File, source: str, cases_file: str, folder: str) -> lis
 
 
 def _packed(largest: dict[str, float]) -> dict[str, bytes]:
-    return {role.replace(".", "_"): struct.pack("<d", value) for role, value in sorted(largest.items())}
+    return {role: struct.pack("<d", value) for role, value in sorted(largest.items())}
 
 
 def _floats(packed: dict[str, bytes]) -> dict[str, float]:

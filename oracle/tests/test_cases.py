@@ -16,10 +16,12 @@ class CasesTest(unittest.TestCase):
         self.assertEqual((ids.data, ids.max_new_tokens, ids.stop_at_eos), (b"\x01\0\0\0\x02\x01\0\0", 3, True))
         self.assertEqual(messages.data, '[{"role":"user","content":"\u00e9"}]'.encode())
         self.assertTrue(messages.add_generation_prompt)
+        named = cases.parse(b'{"id":7,"ids":[1]}\n{"id":-0,"ids":[1]}\n{"id":"a case/\xc3\xa9","ids":[1]}\n')
+        self.assertEqual([case.id for case in named], ["7", "0", "a case/\u00e9"])
 
     def test_what_is_refused(self) -> None:
         for line in ('{"id":"a"}', '{"id":"a","text":"x","ids":[1]}', '{"id":"a","text":"x","seed":1}',
-                     '{"id":"a","text":"x","text":"y"}', '{"id":"a b","text":"x"}', '{"id":"a","ids":[]}',
+                     '{"id":"a","text":"x","text":"y"}', '{"id":"a\\u0085b","text":"x"}', '{"id":"","text":"x"}', '{"id":1.0,"text":"x"}', '{"id":true,"text":"x"}', '{"id":"a\\nb","text":"x"}', '{"id":9223372036854775808,"text":"x"}', '{"id":"a","ids":[]}',
                      '{"id":"a","ids":[-1]}', '{"id":"a","ids":[true]}', '{"id":"a","ids":[1.0]}',
                      '{"id":"a","ids":[4294967296]}', '{"id":"a","text":"\\ud800"}', '{"id":"a","messages":[1]}',
                      '{"id":"a","text":"x","add_generation_prompt":true}', '{"id":"a","text":"x","max_new_tokens":-1}',

@@ -410,7 +410,10 @@ class Transaction {
     if (status.has_value()) return {};
     Error error = std::move(status).error();
     const SourceFile* file = result_.Find(error.file);
-    if (error.code == ErrorCode::kCfgUnclassified && file != nullptr) {
+    // What generate() alone reads changes no logit, so a person may leave the publisher's value out.
+    const bool of_generation = error.code == ErrorCode::kCfgValue && family != nullptr &&
+                               family->GenerationKey(error.field) != nullptr;
+    if ((error.code == ErrorCode::kCfgUnclassified || of_generation) && file != nullptr) {
       error.message += ": a statement of kind config-field whose choice is \"" + error.file + ":" +
                        error.field + "\" and whose applies_to holds " + ToHex(file->blob);
     }
@@ -447,15 +450,20 @@ class Transaction {
     return {};
   }
 
-  // A key that the file holds and no list names.
+  // A key that the file holds and no list names, or one of generate() that may be left out.
   [[nodiscard]] bool IsOpenKey(std::string_view file, std::string_view key) const {
     const FamilyProfile* family = Family();
     const auto is_open = [&](const std::optional<json::Value>& root, const KeyRule* rule) {
       return root && root->is_object() && root->Find(key) && rule == nullptr;
     };
-    if (family != nullptr && file == "config.json") return is_open(view_.config, family->ConfigKey(key));
-    if (family != nullptr && file == "generation_config.json")
-      return is_open(view_.generation_config, family->GenerationKey(key));
+    if (family != nullptr && (file == "config.json" || file == "generation_config.json")) {
+      const bool is_config = file == "config.json";
+      const std::optional<json::Value>& root = is_config ? view_.config : view_.generation_config;
+      const KeyRule* rule = is_config ? family->ConfigKey(key) : family->GenerationKey(key);
+      if (rule == nullptr || !root || !root->is_object()) return is_open(root, rule);
+      const std::optional<json::Value> value = root->Find(key);
+      return value && family->MayBeLeftOut(*rule, *value);
+    }
     for (const ListedFile& listed : ListedFiles(view_)) {
       if (listed.path == file) return is_open(listed.root, profile_.keys.Find(file, key));
     }

@@ -464,6 +464,22 @@ TEST_F(AcquisitionTest, Acq12Cfg02FieldsThatChangeTheModelAreFatal) {
   ExpectRefused(source, "CFG-UNCLASSIFIED", "generation_config.json", 1, "house_style");
 }
 
+// What generate() alone reads: the refusal says how a statement leaves it out.
+TEST_F(AcquisitionTest, Cfg02AGenerationSettingMayBeLeftOut) {
+  TestSource source;
+  source.generation_config.insert(1, R"("repetition_penalty":1.1,)");
+  ExpectRefused(source, "CFG-VALUE", "generation_config.json", 22, "repetition_penalty");
+  const std::string blob = ToHex(Sha256Of(AsBytes(source.generation_config)));
+  EXPECT_NE(error_.message.find(blob), std::string::npos) << error_.message;
+  EXPECT_NE(error_.message.find("generation_config.json:repetition_penalty"), std::string::npos)
+      << error_.message;
+  request_.decision_paths = {
+      WriteStatement("config-field", {blob}, "generation_config.json:repetition_penalty")};
+  const auto acquisition = Acquire(source);
+  ASSERT_TRUE(acquisition.has_value()) << acquisition.error().ToString();
+  EXPECT_EQ(acquisition->decisions.size(), 1u);
+}
+
 TEST_F(AcquisitionTest, Acq08AStatementMayNotPassOverWhatIsKnown) {
   TestSource source;  // its card says mit
   source.more = {{"LICENSE", "Terms of our own.\n"}};

@@ -4,6 +4,8 @@
 #include <array>
 #include <set>
 
+#include "base/utf8.h"
+
 namespace slm::evidence {
 namespace {
 
@@ -24,11 +26,27 @@ Result<bool> BoolOr(const json::Value& record, std::string_view key, bool otherw
   return value->boolean();
 }
 
-bool IsCaseId(std::string_view id) {
-  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
+bool HasControl(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    // U+0080 to U+009F are C2 80 to C2 9F.
+    if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && static_cast<uint8_t>(text[i + 1]) < 0xA0))
+      return true;
+  }
+  return false;
+}
+
+// The id as a text: people number their cases, too.
+Result<std::string> CaseIdOf(const json::Value& record) {
+  const auto id = record.Find("id");
+  if (id && id->is_string() && !id->string().empty() && id->string().size() <= 128 &&
+      !HasControl(id->string()))
+    return std::string(id->string());
+  const auto number = id && id->is_number() && id->is_integer_text() ? id->AsInt() : std::nullopt;
+  if (number) return std::to_string(*number);
+  if (id && id->source_text() == "-0") return std::string("0");
+  return Bad(id ? *id : record,
+             "id is a text of 1 to 128 bytes without control characters, or an integer of 64 bits", "id");
 }
 
 Status ReadIds(const json::Value& value, CaseSpec* spec) {
@@ -116,14 +134,11 @@ Result<CaseSpec> ParseLine(std::string_view line) {
   SLM_ASSIGN(const json::Document document, json::Parse(std::string(line), {.max_bytes = kMaxLineBytes}));
   const json::Value record = document.root();
   if (!record.is_object()) return Bad(record, "a case is an object", "");
-  const auto id = record.Find("id");
-  if (!id || !id->is_string() || !IsCaseId(id->string())) {
-    return Bad(id ? *id : record, "id is 1 to 128 of [A-Za-z0-9._-]", "id");
-  }
+  SLM_ASSIGN(const std::string id, CaseIdOf(record));
   SLM_TRY(CheckOnlyDefaults(record));
   std::vector<std::string_view> more(kOnlyByDefault.begin(), kOnlyByDefault.end());
   more.push_back("case_class");
-  SLM_ASSIGN(CaseSpec spec, ParseCaseInput(record, id->string(), more));
+  SLM_ASSIGN(CaseSpec spec, ParseCaseInput(record, id, more));
   if (const auto value = record.Find("case_class")) {
     if (!value->is_string() ||
         (value->string() != "public_mechanical" && value->string() != "private_behavior_commitment")) {
@@ -208,8 +223,9 @@ Result<std::vector<CaseSpec>> ParseCases(std::string_view file) {
       return Fail(std::move(error));
     }
     if (!seen.insert(spec->id).second) {
-      return Fail(
-          MakeError(ErrorCode::kCaseSchema, "the id " + spec->id + " stands twice").At(begin).Field("id"));
+      return Fail(MakeError(ErrorCode::kCaseSchema, "the id " + EscapeForDisplay(spec->id) + " stands twice")
+                      .At(begin)
+                      .Field("id"));
     }
     spec->byte_offset = begin;
     cases.push_back(*std::move(spec));

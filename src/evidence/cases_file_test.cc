@@ -44,7 +44,13 @@ TEST(CasesFileTest, RefusesEverythingElse) {
        "special_tokens_as_text"},
       {"{\"id\":\"a\",\"messages\":[{}],\"tools\":[{}]}\n", ErrorCode::kUnsupported, 34, "tools"},
       {"{\"id\":\"a\",\"text\":\"x\"}\n\n", ErrorCode::kJsonSyntax, 22, ""},
-      {"{\"id\":\"a b\",\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":\"a\\u0085b\",\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":\"a\\nb\",\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":\"\",\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":1.0,\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":9223372036854775808,\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":null,\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 6, "id"},
+      {"{\"id\":1,\"text\":\"x\"}\n{\"id\":\"1\",\"text\":\"y\"}\n", ErrorCode::kCaseSchema, 20, "id"},
       {"{\"text\":\"x\"}\n", ErrorCode::kCaseSchema, 0, "id"},
       {"{\"id\":\"a\",\"text\":\"x\",\"ids\":[1]}\n", ErrorCode::kCaseSchema, 0, "text"},
       {"{\"id\":\"a\"}\n", ErrorCode::kCaseSchema, 0, "text"},
@@ -80,6 +86,12 @@ TEST(CasesFileTest, AsPeopleWriteThem) {
   ASSERT_EQ(cases->size(), 2u);
   EXPECT_EQ((*cases)[1].id, "b");
   EXPECT_EQ((*cases)[1].kind, golden::InputKind::kMessages);
+  const auto named = ParseCases(
+      "{\"id\":7,\"ids\":[1]}\n{\"id\":-0,\"ids\":[1]}\n{\"id\":\"a case/\xC3\xA9\",\"ids\":[1]}\n");
+  ASSERT_TRUE(named.has_value()) << named.error().ToString();
+  EXPECT_EQ((*named)[0].id, "7");
+  EXPECT_EQ((*named)[1].id, "0");
+  EXPECT_EQ((*named)[2].id, "a case/\xC3\xA9");
 }
 
 }  // namespace

@@ -38,6 +38,45 @@ Result<std::vector<std::string>> TextsOf(const json::Value& object, std::string_
   return texts;
 }
 
+Result<std::pair<double, double>> RangeOf(const json::Value& value) {
+  std::vector<double> bounds;
+  if (value.is_array()) {
+    for (const json::Value item : value.children()) {
+      if (const auto bound = item.is_number() ? item.AsDouble() : std::nullopt) bounds.push_back(*bound);
+    }
+  }
+  if (bounds.size() != 2 || value.size() != 2)
+    return Fail(FieldError(ErrorCode::kSchemaType, value, "keys of a profile: range is not two numbers"));
+  return std::pair(bounds[0], bounds[1]);
+}
+
+std::string_view TypeOf(const json::Value& value) {
+  switch (value.kind()) {
+    case json::Kind::kNull:
+      return "null";
+    case json::Kind::kFalse:
+    case json::Kind::kTrue:
+      return "bool";
+    case json::Kind::kNumber:
+      return value.is_integer_text() ? "integer" : "fraction";
+    case json::Kind::kString:
+      return "text";
+    case json::Kind::kArray:
+      return "list";
+    case json::Kind::kObject:
+      return "object";
+  }
+  return "";
+}
+
+bool AreLabels(const json::Value& value) {
+  for (const json::Value member : value.children()) {
+    const std::string_view digits = member.key().substr(member.key().starts_with('-') ? 1 : 0);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  }
+  return true;
+}
+
 Result<KeyRule> RuleOf(const json::Value& row) {
   if (!row.is_object())
     return Fail(FieldError(ErrorCode::kSchemaType, row, "keys of a profile: not an object"));
@@ -50,6 +89,14 @@ Result<KeyRule> RuleOf(const json::Value& row) {
         return Fail(FieldError(ErrorCode::kSchemaType, member, "keys of a profile: values is not a list"));
       rule.values.emplace();
       for (const json::Value item : member.children()) rule.values->emplace_back(item.source_text());
+      continue;
+    }
+    if (name == "type") {
+      SLM_ASSIGN(rule.types, TextsOf(row, name));
+      continue;
+    }
+    if (name == "range") {
+      SLM_ASSIGN(rule.range, RangeOf(member));
       continue;
     }
     std::string* target = name == "key"      ? &rule.key
@@ -110,6 +157,17 @@ Result<KeyRules> ParseKeyRules(const json::Value& rows) {
     }
   }
   return rules;
+}
+
+bool HasTypeOf(const json::Value& value, const KeyRule& rule) {
+  if (rule.types.empty()) return true;
+  const auto has = [&](std::string_view type) {
+    return std::find(rule.types.begin(), rule.types.end(), type) != rule.types.end();
+  };
+  if (!has(TypeOf(value)) && !(value.is_object() && has("labels") && AreLabels(value))) return false;
+  if (!rule.range || !value.is_number()) return true;
+  const std::optional<double> number = value.AsDouble();
+  return number && *number >= rule.range->first && *number <= rule.range->second;
 }
 
 bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts) {
@@ -184,6 +242,11 @@ const KeyRule* FamilyProfile::ConfigKey(std::string_view key) const {
 const KeyRule* FamilyProfile::GenerationKey(std::string_view key) const {
   const auto found = generation_.find(key);
   return found == generation_.end() ? nullptr : &found->second;
+}
+
+bool FamilyProfile::MayBeLeftOut(const KeyRule& rule, const json::Value& value) const {
+  return rule.key_class != KeyRule::Class::kConsumed && GenerationKey(rule.key) != nullptr && rule.values &&
+         !IsOneOf(value, *rule.values);
 }
 
 bool FamilyProfile::LooksBehavioural(std::string_view key) const {

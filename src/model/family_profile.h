@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -32,12 +33,19 @@ struct KeyRule {
   std::string reason;                              // why it has no effect
   std::string source;                              // file:line in the pinned source, if it reads the key
   std::optional<std::vector<std::string>> values;  // JSON texts; nothing: any value
+  // Of a documentary or sampling key, where the pinned source refuses others: null, bool, integer, fraction,
+  // text, list, object, labels (an object whose keys are integers); and the bounds of a number, both inside.
+  std::vector<std::string> types;
+  std::optional<std::pair<double, double>> range;
 };
 
 using KeyRules = std::map<std::string, KeyRule, std::less<>>;
 
 // A profile's list of keys. Errors: SCHEMA-* with the field.
 [[nodiscard]] Result<KeyRules> ParseKeyRules(const json::Value& rows);
+
+// Whether `value` has one of the rule's types and lies in its range; true where it lists none.
+[[nodiscard]] bool HasTypeOf(const json::Value& value, const KeyRule& rule);
 
 // Whether `value` is one of the JSON texts of a rule.
 [[nodiscard]] bool IsOneOf(const json::Value& value, const std::vector<std::string>& texts);
@@ -69,6 +77,9 @@ class FamilyProfile {
   [[nodiscard]] const KeyRule* GenerationKey(std::string_view key) const;
   [[nodiscard]] const KeyRules& config_keys() const { return config_; }
   [[nodiscard]] const KeyRules& generation_keys() const { return generation_; }
+  // True for a key that generate() alone reads, with a value that would change its choices: no logit depends
+  // on it, and a person may decide to leave it out.
+  [[nodiscard]] bool MayBeLeftOut(const KeyRule& rule, const json::Value& value) const;
   // True if the name of an unlisted key says that it changes what the model computes: such a key is
   // fatal (CFG-UNKNOWN-FIELD), no decision can wave it through.
   [[nodiscard]] bool LooksBehavioural(std::string_view key) const;

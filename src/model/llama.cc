@@ -78,6 +78,7 @@ class Builder {
     SLM_TRY(ClassifyFiles());
     SLM_TRY(ReadSizes());
     SLM_TRY(ReadHeads());
+    SLM_TRY(ReadLayerTypes());
     SLM_TRY(ReadActivation());
     SLM_TRY(ReadNorm());
     SLM_TRY(llama::ReadRope(&reader_));
@@ -142,6 +143,11 @@ class Builder {
         continue;
       }
       if (rule->key_class == KeyRule::Class::kConsumed) continue;
+      if (!HasTypeOf(member, *rule)) {
+        return Fail(ErrorAt(
+            ErrorCode::kCfgType, file, member,
+            "the pinned source refuses the value " + std::string(member.source_text().substr(0, 80))));
+      }
       if (rule->key_class == KeyRule::Class::kSampling) {
         // In config.json the pinned source reads it only where generation_config.json is absent.
         if (!is_config || generation_ == nullptr) {
@@ -150,9 +156,8 @@ class Builder {
         continue;
       }
       if (rule->values && !IsOneOf(member, *rule->values)) {
-        return Fail(ErrorAt(ErrorCode::kCfgValue, file, member,
-                            "the value " + std::string(member.source_text().substr(0, 80)) +
-                                " is not supported (" + rule->reason + ")"));
+        SLM_TRY(LeftOut(member, file, *rule));
+        continue;
       }
       result_.ignored.push_back({std::string(file), key, std::string(member.source_text()), rule->reason});
     }
@@ -174,6 +179,33 @@ class Builder {
     return {};
   }
 
+  // A value that would change what is computed. What generate() alone reads changes no logit: a run here
+  // states its own choices, so a person may decide to leave the publisher's out.
+  Status LeftOut(const json::Value& member, std::string_view file, const KeyRule& rule) {
+    const bool of_generation = profile_.MayBeLeftOut(rule, member);
+    if (of_generation && TakeDecision(member, file, rule.key, "left out by a person's decision: ")) return {};
+    return Fail(
+        ErrorAt(ErrorCode::kCfgValue, file, member,
+                "the value " + std::string(member.source_text().substr(0, 80)) + " is not supported (" +
+                    rule.reason + ")" +
+                    (of_generation ? "; a run states its own choices, and a person's decision must say that "
+                                     "this one is left out (--decision)"
+                                   : "")));
+  }
+
+  // Whether a statement is about this key; then the key is recorded with it.
+  bool TakeDecision(const json::Value& member, std::string_view file, const std::string& key,
+                    std::string_view what) {
+    for (const DocumentaryKey& decided : policy_.documentary_keys) {
+      if (decided.key != std::string(file) + ":" + key) continue;
+      result_.ignored.push_back(
+          {std::string(file), key, std::string(member.source_text()), std::string(what) + decided.decision});
+      used_decisions_.insert(decided.decision);
+      return true;
+    }
+    return false;
+  }
+
   Status Unlisted(const json::Value& member, std::string_view file, const std::string& key) {
     if (profile_.LooksBehavioural(key)) {
       return Fail(
@@ -181,13 +213,7 @@ class Builder {
                   "family llama does not know this field, and its name says that it changes the model")
               .At(member.key_byte_offset()));
     }
-    for (const DocumentaryKey& decided : policy_.documentary_keys) {
-      if (decided.key != std::string(file) + ":" + key) continue;
-      result_.ignored.push_back({std::string(file), key, std::string(member.source_text()),
-                                 "called documentary by a person's decision: " + decided.decision});
-      used_decisions_.insert(decided.decision);
-      return {};
-    }
+    if (TakeDecision(member, file, key, "called documentary by a person's decision: ")) return {};
     return Fail(
         ErrorAt(ErrorCode::kCfgUnclassified, file, member,
                 "the profile of family llama does not list this key; a person's decision must say that "
@@ -286,6 +312,28 @@ class Builder {
     return {};
   }
 
+  // The pinned model reads no pattern: every layer has full attention, so a declaration may say just that.
+  Status ReadLayerTypes() {
+    const std::optional<json::Value> value = reader_.Find("layer_types");
+    reader_.Record("attention_pattern", reader_.DeclaredOrNot("layer_types"),
+                   "models/llama/modeling_llama.py:393: the same for every layer", "", "full");
+    if (!value || value->is_null()) return {};
+    if (!value->is_array())
+      return Fail(ErrorAt(ErrorCode::kCfgType, kConfigFile, *value, "must be a list or null"));
+    for (const json::Value layer : value->children()) {
+      if (layer.is_string() && layer.string() == "full_attention") continue;
+      return Fail(ErrorAt(ErrorCode::kCfgValue, kConfigFile, layer,
+                          "this family has full attention in every layer (\"full_attention\")"));
+    }
+    if (value->size() != config().n_layers) {
+      return Fail(ErrorAt(ErrorCode::kCfgShape, kConfigFile, *value,
+                          std::to_string(value->size()) + " entries for " +
+                              std::to_string(config().n_layers) +
+                              " layers (the pinned source refuses it: configuration_utils.py:714)"));
+    }
+    return {};
+  }
+
   Status ReadActivation() {
     const std::optional<json::Value> value = reader_.Find("hidden_act");
     std::string name = "silu";
@@ -358,7 +406,10 @@ class Builder {
     *id = source_default;
     if (value) {
       *id = std::nullopt;
-      if (!value->is_null()) {
+      // -1 in configurations that were converted from the first Llama: a padding row counted from the end,
+      // which no step of inference reads.
+      const bool no_pad = key == "pad_token_id" && value->source_text() == "-1";
+      if (!value->is_null() && !no_pad) {
         SLM_ASSIGN(*id, TokenOf(kConfigFile, *value, config().vocab_size));
       }
     } else if (*id && **id >= config().vocab_size) {
@@ -496,7 +547,6 @@ class Builder {
     reader_.Record("rope_pairing", "not declared", code + ":119-123: rotate_half", "", "half");
     reader_.Record("attention_mask", "not declared", code + ":382: create_causal_mask", "",
                    "causal; a masked position has no score");
-    reader_.Record("attention_pattern", "not declared", code + ":393: the same for every layer", "", "full");
     reader_.Record("cache_type", reader_.DeclaredOrNot("use_cache"), code + ":375: DynamicCache", "",
                    "full, float32, nothing evicted");
     reader_.Record("position_policy", "not declared", code + ":377-380: from 0 on, one by one", "",

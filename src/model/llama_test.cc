@@ -130,8 +130,8 @@ TEST(LlamaConfig, EveryConsumedKeyIsRead) {
     if (key == "original_max_position_embeddings") EXPECT_FALSE(built->config == yarn->config);
     consumed.erase(key);
   }
-  // These two have one legal value each, so a change is a refusal.
-  EXPECT_EQ(consumed, (std::set<std::string>{"architectures", "model_type"}));
+  // These have one legal value each, so a change is a refusal.
+  EXPECT_EQ(consumed, (std::set<std::string>{"architectures", "layer_types", "model_type"}));
   ExpectRefused(With({{"model_type", R"("mistral")"}}), ErrorCode::kCfgArchitecture, "model_type",
                 "\"mistral\"");
   ExpectRefused(With({{"architectures", R"(["LlamaModel"])"}}), ErrorCode::kCfgArchitecture, "architectures",
@@ -149,6 +149,12 @@ TEST(LlamaConfig, Cfg02NeutralValuesOnly) {
   const auto base = Build(Base());
   for (const auto& [key, rule] : FamilyProfile::Llama().config_keys()) {
     if (rule.key_class == KeyRule::Class::kConsumed) continue;
+    if (!rule.types.empty()) {
+      const auto built = Build(With({{key, "[1, {\"x\": null}]"}}));
+      ASSERT_FALSE(built.has_value()) << key;
+      EXPECT_EQ(built.error().code, ErrorCode::kCfgType) << key;
+      continue;
+    }
     if (rule.key_class == KeyRule::Class::kSampling || !rule.values) {
       const auto built = Build(With({{key, "[1, {\"x\": null}]"}}));
       ASSERT_TRUE(built.has_value()) << key;
@@ -184,9 +190,56 @@ TEST(LlamaConfig, G05UnknownKeys) {
 TEST(LlamaConfig, G03TokenRange) {
   ExpectRefused(With({{"eos_token_id", "300"}}), ErrorCode::kCfgEosRange, "eos_token_id", "300");
   ExpectRefused(With({{"eos_token_id", "[2, -1]"}}), ErrorCode::kCfgEosRange, "eos_token_id[1]", "-1");
-  ExpectRefused(With({{"pad_token_id", "-1"}}), ErrorCode::kCfgEosRange, "pad_token_id", "-1");
+  ExpectRefused(With({{"pad_token_id", "-2"}}), ErrorCode::kCfgEosRange, "pad_token_id", "-2");
+  ExpectRefused(With({{"bos_token_id", "-1"}}), ErrorCode::kCfgEosRange, "bos_token_id", "-1");
+  // The pinned source builds a model from -1, and no step of inference reads it.
+  EXPECT_FALSE(Build(With({{"pad_token_id", "-1"}}))->config.pad_token_id.has_value());
   ExpectRefused(With({{"bos_token_id", "1.0"}}), ErrorCode::kCfgType, "bos_token_id", "1.0");
   EXPECT_FALSE(Build(With({{"bos_token_id", "null"}}))->config.bos_token_id.has_value());
+}
+
+// CFG-02: what the pinned source does not load has no model to be equal to.
+TEST(LlamaConfig, Cfg02WhatThePinnedSourceRefusesIsRefused) {
+  std::ifstream file(SLM_SOURCE_DIR "/vectors/config/refused.json", std::ios::binary);
+  const auto vectors = json::Parse(std::string(std::istreambuf_iterator<char>(file), {}));
+  ASSERT_TRUE(vectors.has_value()) << vectors.error().ToString();
+  const auto members_of = [&](std::string_view name) {
+    Members members;
+    for (const json::Value member : vectors->root().Find(name)->children())
+      members[std::string(member.key())] = std::string(member.source_text());
+    return members;
+  };
+  const Members config = members_of("base");
+  const Members generation = members_of("generation_base");
+  ASSERT_TRUE(Build(config, &generation).has_value());
+  size_t n_values = 0;
+  for (const std::string_view kind : {"config", "generation_config"}) {
+    for (const json::Value key : vectors->root().Find(kind)->children()) {
+      for (const json::Value value : key.children()) {
+        Members one = config;
+        Members other = generation;
+        (kind == "config" ? one : other)[std::string(key.key())] = std::string(value.string());
+        const auto built = kind == "config" ? Build(one) : Build(one, &other);
+        EXPECT_FALSE(built.has_value()) << kind << ": " << key.key() << " = " << value.string();
+        ++n_values;
+      }
+    }
+  }
+  EXPECT_GT(n_values, 700u);
+}
+
+TEST(LlamaConfig, LayerTypesSayFullAttention) {
+  const auto base = Build(Base());
+  const auto built = Build(With({{"layer_types", R"(["full_attention", "full_attention"])"}}));
+  ASSERT_TRUE(built.has_value()) << built.error().ToString();
+  EXPECT_TRUE(built->config == base->config);
+  EXPECT_TRUE(std::any_of(built->records.begin(), built->records.end(), [](const FieldRecord& row) {
+    return row.name == "attention_pattern" && row.publisher.find("full_attention") != std::string::npos;
+  }));
+  ExpectRefused(With({{"layer_types", R"(["full_attention"])"}}), ErrorCode::kCfgShape, "layer_types", "[");
+  ExpectRefused(With({{"layer_types", R"(["full_attention", "sliding_attention"])"}}), ErrorCode::kCfgValue,
+                "layer_types[1]", R"("sliding_attention")");
+  ExpectRefused(With({{"layer_types", R"("full_attention")"}}), ErrorCode::kCfgType, "layer_types", "\"full");
 }
 
 TEST(LlamaConfig, G06Shapes) {
@@ -298,7 +351,20 @@ TEST(LlamaConfig, GenerationConfigIsClosed) {
     EXPECT_EQ(refused.error().code, ErrorCode::kCfgValue) << key;
     EXPECT_EQ(refused.error().file, "generation_config.json");
     EXPECT_EQ(refused.error().field, key);
+    // What generate() alone reads changes no logit: a person may decide to leave it out.
+    ConfigPolicy policy;
+    policy.documentary_keys = {{"generation_config.json:" + key, "abc"}};
+    const auto decided = Build(Base(), &generation, policy);
+    ASSERT_TRUE(decided.has_value()) << key << decided.error().ToString();
+    EXPECT_TRUE(std::any_of(decided->ignored.begin(), decided->ignored.end(), [&](const IgnoredKey& row) {
+      return row.key == key && row.reason.find("abc") != std::string::npos;
+    })) << key;
   }
+  // What the model itself reads has no such way out.
+  ConfigPolicy policy;
+  policy.documentary_keys = {{"config.json:add_cross_attention", "abc"}};
+  EXPECT_EQ(Build(With({{"add_cross_attention", "true"}}), nullptr, policy).error().code,
+            ErrorCode::kCfgValue);
   const Members unknown = {{"uploader_comment", "1"}};
   EXPECT_EQ(Build(Base(), &unknown).error().code, ErrorCode::kCfgUnclassified);
 }
@@ -315,7 +381,7 @@ TEST(LlamaConfig, Cfg02EveryKeyOfGenerationConfigIsAccountedFor) {
     generation[key] = is_token ? "7" : "[1, {\"x\": null}]";
     const auto built = Build(Base(), &generation);
     if (!built) {
-      EXPECT_TRUE(rule.key_class == KeyRule::Class::kConsumed || rule.values.has_value()) << key;
+      EXPECT_TRUE(rule.key_class == KeyRule::Class::kConsumed || rule.values || !rule.types.empty()) << key;
       EXPECT_EQ(built.error().field, key);
       continue;
     }

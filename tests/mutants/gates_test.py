@@ -1,4 +1,4 @@
-"""`slm mutate` on the shipped model: exactly the ten defects that are promised and three no-ops, each caught where it must be.
+"""`slm mutate` on the shipped model: the defects that are promised, one more, and three no-ops, each caught where it must be.
 
     gates_test.py --slm PATH
 
@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEFECTS = {"rope-pairing", "weight-row", "epsilon", "bos-doubled", "wrong-eos", "gqa-head", "flipped-byte", "stale-kv",
-           "nan-lane", "position"}
+           "nan-lane", "position", "position-prompt"}
 NOOPS = {"noop-artifact", "noop-observations", "noop-build"}
 
 
