@@ -135,6 +135,54 @@ std::optional<FastForm> BertForm(const std::vector<json::Value>& normalizers,
   return form;
 }
 
+bool IsAsciiWithoutSpace(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7F; });
+}
+
+std::optional<UnigramWords::Options::Replacement> ReplacementOf(json::Value normalizer) {
+  const auto pattern = normalizer.Find("pattern");
+  const auto content = normalizer.Find("content");
+  if (TypeOf(normalizer) != "Replace" || !pattern || !pattern->is_object() || !content ||
+      !content->is_string())
+    return std::nullopt;
+  const auto text = pattern->Find("String");
+  if (!text || !text->is_string()) return std::nullopt;
+  UnigramWords::Options::Replacement out = {std::string(text->string()), std::string(content->string())};
+  if (out.with.empty() || out.with.size() > out.text.size()) return std::nullopt;
+  if (!IsAsciiWithoutSpace(out.text) || !IsAsciiWithoutSpace(out.with)) return std::nullopt;
+  return out;
+}
+
+std::optional<FastForm> UnigramForm(const std::vector<json::Value>& normalizers,
+                                    const std::vector<json::Value>& parts) {
+  if (parts.size() != 2 || TypeOf(parts[0]) != "WhitespaceSplit" || TypeOf(parts[1]) != "Metaspace" ||
+      !IsText(parts[1], "replacement", kMeta) || !IsTrue(parts[1], "split", true)) {
+    return std::nullopt;
+  }
+  if (parts[1].Find("prepend_scheme") && !IsText(parts[1], "prepend_scheme", "always")) return std::nullopt;
+  FastForm form;
+  UnigramWords::Options& options = form.unigram.emplace();
+  size_t i = 0;
+  const auto takes = [&normalizers, &i](std::string_view type) {
+    if (i == normalizers.size() || TypeOf(normalizers[i]) != type) return false;
+    ++i;
+    return true;
+  };
+  while (i < normalizers.size() && TypeOf(normalizers[i]) == "Replace") {
+    const auto replacement = ReplacementOf(normalizers[i++]);
+    if (!replacement) return std::nullopt;
+    options.replacements.push_back(*replacement);
+  }
+  if (takes("NFKD")) {
+    if (!takes("StripAccents")) return std::nullopt;
+    options.nfkd_strip_accents = true;
+  }
+  options.lowercase = takes("Lowercase");
+  options.charsmap = takes("Precompiled");
+  if (i != normalizers.size()) return std::nullopt;
+  return form;
+}
+
 // ---- whether a text is in normal form C already
 
 constexpr uint8_t kChanges = 1;  // may compose with what stands before, or is not itself in the form
@@ -223,6 +271,7 @@ std::optional<FastForm> FindFastForm(json::Value root) {
   const std::vector<json::Value> parts = PartsOf(OptionalMember(root, "pre_tokenizer"), "pretokenizers");
   if (const auto form = ByteLevelForm(normalizers, parts)) return form;
   if (const auto form = BertForm(normalizers, parts)) return form;
+  if (const auto form = UnigramForm(normalizers, parts)) return form;
   return MetaForm(normalizers, parts);
 }
 
@@ -244,7 +293,8 @@ struct FastPath::State {
   std::vector<ModelToken> model_tokens;
   std::string text;  // a word with its prefix, or mapped bytes
   BertWords::Scratch bert_scratch;
-  std::vector<BertWords::Token> bert_tokens;
+  UnigramWords::Scratch unigram_scratch;
+  std::vector<BertWords::Token> part_tokens;  // of WordPiece or Unigram
 };
 
 FastPath::FastPath(const FastForm& form, const Model& model, const AddedVocabulary& added)
@@ -255,13 +305,21 @@ FastPath::~FastPath() {
 }
 
 std::unique_ptr<const FastPath> FastPath::Make(const FastForm& form, const Model& model,
-                                               const AddedVocabulary& added) {
+                                               const AddedVocabulary& added, const Normalizer* normalizer) {
   if (added.has_normalized() && !form.is_byte_level) return nullptr;
   std::unique_ptr<FastPath> out(new FastPath(form, model, added));
   if (form.bert) {
     const WordPieceModel* word_piece = model.AsWordPiece();
     if (word_piece == nullptr || !word_piece->has_unknown()) return nullptr;
     out->bert_words_.emplace(*form.bert, *word_piece);
+    return out;
+  }
+  if (form.unigram) {
+    const UnigramModel* unigram = model.AsUnigram();
+    if (unigram == nullptr) return nullptr;
+    const PrecompiledNormalizer* charsmap = normalizer == nullptr ? nullptr : normalizer->FindCharsmap();
+    out->unigram_words_ = UnigramWords::Make(*form.unigram, *unigram, charsmap);
+    if (out->unigram_words_ == nullptr) return nullptr;
     return out;
   }
   const BpeModel* bpe = model.AsBpe();
@@ -371,8 +429,13 @@ class FastPath::Call {
   [[nodiscard]] bool MergeWord(std::string_view word);
   [[nodiscard]] Status RunModel(const Segment& segment, Word word);
   void MergeLongWord(std::string_view word);
+  // WordPiece or Unigram: a text that `words` cuts into parts; `encode` gives those of a part.
+  template <typename Words, typename EncodePart>
+  [[nodiscard]] Status EncodeParts(const Words& words, std::string_view text, uint32_t base, bool is_kept,
+                                   EncodePart encode);
   [[nodiscard]] Status EncodeBert(std::string_view text, uint32_t base);
-  void EmitBert(const BertWords::Token& token, uint32_t base);
+  [[nodiscard]] Status EncodeUnigram(std::string_view text, uint32_t base);
+  void EmitToken(const BertWords::Token& token, uint32_t base);
   [[nodiscard]] std::span<const uint32_t> Window(std::string_view word, size_t begin, size_t end);
   [[nodiscard]] bool AreNeighbours(std::string_view word, size_t begin, State::Token a, State::Token b);
   void ReadSymbols(std::string_view word);
@@ -391,7 +454,7 @@ class FastPath::Call {
   FastTokens& out_;
   size_t n_ids_ = 0;  // of out_.ids; the rest is room
   uint32_t n_words_ = 0;
-  bool changed_ = false;  // a text that normalization changes stands beside normalized added tokens
+  bool leaves_ = false;  // the general path must take the text
 };
 
 Result<bool> FastPath::Call::Run(Unmatched unmatched) {
@@ -399,10 +462,11 @@ Result<bool> FastPath::Call::Run(Unmatched unmatched) {
   out_.words.clear();
   out_.added.clear();
   out_.spells_text = true;
+  out_.shows_unknown = false;
   Reserve(input_.size());
   SLM_TRY(AddParts(input_, 0, false, unmatched));
   out_.ids.resize(n_ids_);
-  return !changed_;
+  return !leaves_;
 }
 
 void FastPath::Call::AddAdded(uint32_t added, Span span) {
@@ -419,7 +483,7 @@ void FastPath::Call::AddAdded(uint32_t added, Span span) {
 // Cuts at added tokens: first at those of the input, then, in what is left, at the normalized ones.
 Status FastPath::Call::AddParts(std::string_view text, uint32_t base, bool normalized, Unmatched unmatched) {
   if (normalized && path_.form_.nfc && path_.added_.has_normalized() && !IsSurelyNfc(text)) {
-    changed_ = true;
+    leaves_ = true;  // it takes another form, and the tokens are looked for in that
     return {};
   }
   SLM_ASSIGN(const auto parts, path_.added_.Parts(text, normalized, unmatched));
@@ -436,7 +500,7 @@ Status FastPath::Call::AddParts(std::string_view text, uint32_t base, bool norma
     } else {
       SLM_TRY(EncodeText(inner, begin));
     }
-    if (changed_) break;
+    if (leaves_) break;
   }
   return {};
 }
@@ -444,6 +508,7 @@ Status FastPath::Call::AddParts(std::string_view text, uint32_t base, bool norma
 Status FastPath::Call::EncodeText(std::string_view text, uint32_t base) {
   Reserve(text.size() + 1);  // a token for each byte, and one for a prefix
   if (path_.bert_words_) return EncodeBert(text, base);
+  if (path_.unigram_words_) return EncodeUnigram(text, base);
   if (!path_.form_.is_byte_level) return EncodeScalars(text, base);
   if (!path_.form_.nfc || IsSurelyNfc(text)) return EncodeBytes({.text = text, .base = base});
   if (!with_spans_) {
@@ -668,15 +733,17 @@ void FastPath::Call::ReadSymbols(std::string_view word) {
   state_.places.push_back(static_cast<uint32_t>(word.size()));
 }
 
-// ---- WordPiece
+// ---- WordPiece and Unigram
 
-Status FastPath::Call::EncodeBert(std::string_view text, uint32_t base) {
+template <typename Words, typename EncodePart>
+Status FastPath::Call::EncodeParts(const Words& words, std::string_view text, uint32_t base, bool is_kept,
+                                   EncodePart encode) {
   const WordCache::Kind kind = with_spans_ ? WordCache::Kind::kPlaces : WordCache::Kind::kWord;
   out_.spells_text = false;
   std::array<Word, kBatch> parts;
   std::array<WordCache::Key, kBatch> keys;
   for (size_t at = 0; at < text.size();) {
-    const size_t n = path_.bert_words_->Split(text, &at, parts.data(), kBatch);
+    const size_t n = words.Split(text, &at, parts.data(), kBatch);
     for (size_t i = 0; i < n; ++i) {
       const uint32_t begin = parts[i].begin;
       const size_t size = parts[i].end - begin;
@@ -686,22 +753,24 @@ Status FastPath::Call::EncodeBert(std::string_view text, uint32_t base) {
     }
     for (size_t i = 0; i < n; ++i) {
       const std::string_view part = text.substr(parts[i].begin, parts[i].end - parts[i].begin);
-      const bool kept = part.size() <= WordCache::kMaxBytes;
+      const bool kept = is_kept && part.size() <= WordCache::kMaxBytes;
       if (kept) {
         if (const auto found = state_.cache.Find(keys[i], part); !found.empty()) {
           Reserve(found.size());
           if (!with_spans_) Emit(found, {}, 0);
           for (size_t k = 0; with_spans_ && k < found.size(); k += 2) {
-            EmitBert(UnpackToken(found[k], found[k + 1]), base + parts[i].begin);
+            EmitToken(UnpackToken(found[k], found[k + 1]), base + parts[i].begin);
           }
           continue;
         }
       }
-      SLM_TRY(path_.bert_words_->Encode(part, &state_.bert_scratch, &state_.bert_tokens));
-      Reserve(state_.bert_tokens.size());
+      SLM_TRY(encode(part));
+      if (leaves_) return {};
+      Reserve(state_.part_tokens.size());
       state_.row.clear();
-      for (const BertWords::Token& token : state_.bert_tokens) {
-        EmitBert(token, base + parts[i].begin);
+      for (const BertWords::Token& token : state_.part_tokens) {
+        EmitToken(token, base + parts[i].begin);
+        if (!kept) continue;
         state_.row.push_back(token.id);
         if (with_spans_) state_.row.push_back(PackPlace(token));
       }
@@ -711,7 +780,31 @@ Status FastPath::Call::EncodeBert(std::string_view text, uint32_t base) {
   return {};
 }
 
-void FastPath::Call::EmitBert(const BertWords::Token& token, uint32_t base) {
+Status FastPath::Call::EncodeBert(std::string_view text, uint32_t base) {
+  return EncodeParts(*path_.bert_words_, text, base, true, [this](std::string_view part) {
+    return path_.bert_words_->Encode(part, &state_.bert_scratch, &state_.part_tokens);
+  });
+}
+
+Status FastPath::Call::EncodeUnigram(std::string_view text, uint32_t base) {
+  const size_t before = n_ids_;
+  // A text that might grow beyond the limit is measured as it is encoded.
+  const bool stays_small = path_.unigram_words_->StaysSmall(text);
+  uint64_t n_bytes = 0;
+  SLM_TRY(EncodeParts(*path_.unigram_words_, text, base, stays_small, [&](std::string_view part) -> Status {
+    UnigramWords::Scratch& scratch = state_.unigram_scratch;
+    leaves_ = !path_.unigram_words_->Encode(part, &scratch, &state_.part_tokens);
+    n_bytes += scratch.n_bytes;
+    leaves_ = leaves_ || (!stays_small && n_bytes > kMaxTextBytes);
+    return {};
+  }));
+  for (size_t i = before; i < n_ids_ && !out_.shows_unknown; ++i) {
+    out_.shows_unknown = path_.unigram_words_->IsUnknown(out_.ids[i]);
+  }
+  return {};
+}
+
+void FastPath::Call::EmitToken(const BertWords::Token& token, uint32_t base) {
   out_.ids[n_ids_++] = token.id;
   if (!with_spans_) return;
   n_words_ += token.starts_word ? 1 : 0;

@@ -1,5 +1,6 @@
 // The fast way from text to ids, for the tokenizers that most models have: byte-level BPE with a known
-// pattern, BPE over whole texts in which spaces are U+2581, and WordPiece as BERT has it (bert_words.h).
+// pattern, BPE over whole texts in which spaces are U+2581, WordPiece as BERT has it (bert_words.h), and
+// Unigram as XLNet and T5 have it (unigram_words.h).
 // Loading decides whether a file is of such a form; everything else takes the general path (tokenizer.cc),
 // which also says what is right: both give the same tokens and offsets.
 //
@@ -28,6 +29,7 @@
 #include "tokenizer/bpe_merger.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/splitter.h"
+#include "tokenizer/unigram_words.h"
 #include "tokenizer/word_cache.h"
 
 namespace slm::tokenizer {
@@ -41,10 +43,11 @@ struct FastForm {
     kFirstUnlessThere  // the same for a segment at the start of the input only
   };
   bool is_byte_level = false;
-  SplitPattern pattern = SplitPattern::kGpt2;   // byte-level only
-  bool nfc = false;                             // byte-level only
-  Prefix prefix = Prefix::kNone;                // otherwise
-  std::optional<BertNormalizer::Options> bert;  // set: WordPiece, and nothing of the above
+  SplitPattern pattern = SplitPattern::kGpt2;    // byte-level only
+  bool nfc = false;                              // byte-level only
+  Prefix prefix = Prefix::kNone;                 // otherwise
+  std::optional<BertNormalizer::Options> bert;   // set: WordPiece, and nothing of the above
+  std::optional<UnigramWords::Options> unigram;  // the same, with Unigram
 };
 // REQUIRES: a tokenizer.json that loads.
 [[nodiscard]] std::optional<FastForm> FindFastForm(json::Value root);
@@ -56,13 +59,16 @@ struct FastTokens {
   std::vector<uint32_t> added;  // places in `ids` of tokens that are added tokens
   // Every token that is not an added one has the text at its place. Not so where bytes have no token.
   bool spells_text = true;
+  bool shows_unknown = false;  // a token has its place in the normalized text as its own text
 };
 
 class FastPath {
  public:
-  // Null if the model is not one that the fast path runs. The parts must outlive it.
+  // Null if the model is not one that the fast path runs. The parts must outlive it; `normalizer` may be
+  // null.
   [[nodiscard]] static std::unique_ptr<const FastPath> Make(const FastForm& form, const Model& model,
-                                                            const AddedVocabulary& added);
+                                                            const AddedVocabulary& added,
+                                                            const Normalizer* normalizer);
   ~FastPath();
   FastPath(const FastPath&) = delete;
   FastPath& operator=(const FastPath&) = delete;
@@ -95,7 +101,8 @@ class FastPath {
   const Model& model_;
   const AddedVocabulary& added_;
   UnicodeNormalizer nfc_{false, true};
-  std::optional<BertWords> bert_words_;  // WordPiece only; what follows is for BPE
+  std::optional<BertWords> bert_words_;                // WordPiece only
+  std::unique_ptr<const UnigramWords> unigram_words_;  // Unigram only; what follows is for BPE
   bool ignore_merges_ = false;
   std::unique_ptr<const BpeMerger> merger_;
   std::vector<uint8_t> n_symbols_;        // by id; kMany: count them

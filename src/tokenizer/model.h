@@ -21,6 +21,7 @@ struct ModelToken {
 };
 
 class BpeModel;
+class UnigramModel;
 class WordPieceModel;
 
 class Model {
@@ -33,6 +34,8 @@ class Model {
   [[nodiscard]] virtual bool has_byte_tokens() const = 0;
   // The model as byte pair encoding, or null.
   [[nodiscard]] virtual const BpeModel* AsBpe() const { return nullptr; }
+  // The model as Unigram, or null.
+  [[nodiscard]] virtual const UnigramModel* AsUnigram() const { return nullptr; }
   // The model as WordPiece, or null.
   [[nodiscard]] virtual const WordPieceModel* AsWordPiece() const { return nullptr; }
   // Pairs of tokens that the model puts together, for searches that look for places where models differ.

@@ -350,6 +350,21 @@ Result<std::optional<std::pair<size_t, std::string_view>>> PrecompiledNormalizer
   return Find(text, true);
 }
 
+Result<std::optional<std::string_view>> PrecompiledNormalizer::FindShortest(std::string_view cluster) const {
+  SLM_ASSIGN(const auto found, Find(cluster, false));
+  return found ? std::optional(found->second) : std::nullopt;
+}
+
+size_t PrecompiledNormalizer::LongestReplacement() const {
+  size_t longest = 0;
+  for (size_t begin = 0; begin < strings_.size();) {
+    const size_t end = std::min(strings_.find('\0', begin), strings_.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return longest;
+}
+
 Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
   std::vector<char32_t> scalars;
   std::vector<size_t> places;
@@ -395,6 +410,14 @@ Status PrecompiledNormalizer::Normalize(AlignedText* text) const {
     }
   }
   return modified ? Transform(text, changes) : Status{};
+}
+
+const PrecompiledNormalizer* SequenceNormalizer::FindCharsmap() const {
+  const PrecompiledNormalizer* found = nullptr;
+  for (const auto& part : parts_) {
+    if (const PrecompiledNormalizer* charsmap = part->FindCharsmap()) found = charsmap;
+  }
+  return found;
 }
 
 Status SequenceNormalizer::Normalize(AlignedText* text) const {

@@ -16,10 +16,14 @@
 
 namespace slm::tokenizer {
 
+class PrecompiledNormalizer;
+
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
   [[nodiscard]] virtual Status Normalize(AlignedText* text) const = 0;
+  // The last charsmap among its parts, or null.
+  [[nodiscard]] virtual const PrecompiledNormalizer* FindCharsmap() const { return nullptr; }
 };
 
 // Puts a text in front of every segment that is not empty.
@@ -123,8 +127,13 @@ class PrecompiledNormalizer final : public Normalizer {
   // The longest entry that begins `text`, with its length, as SentencePiece itself looks. TOK-CHARSMAP.
   [[nodiscard]] Result<std::optional<std::pair<size_t, std::string_view>>> FindLongest(
       std::string_view text) const;
+  // The replacement of the shortest entry that begins `cluster`, as Normalize looks it up. TOK-CHARSMAP.
+  [[nodiscard]] Result<std::optional<std::string_view>> FindShortest(std::string_view cluster) const;
+  // No replacement has more bytes.
+  [[nodiscard]] size_t LongestReplacement() const;
   // TOK-CHARSMAP where the text leads outside the trie or its strings.
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
+  [[nodiscard]] const PrecompiledNormalizer* FindCharsmap() const override { return this; }
 
  private:
   PrecompiledNormalizer() = default;
@@ -139,6 +148,7 @@ class SequenceNormalizer final : public Normalizer {
  public:
   explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
   [[nodiscard]] Status Normalize(AlignedText* text) const override;
+  [[nodiscard]] const PrecompiledNormalizer* FindCharsmap() const override;
 
  private:
   std::vector<std::unique_ptr<Normalizer>> parts_;

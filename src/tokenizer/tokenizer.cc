@@ -224,7 +224,8 @@ Result<std::optional<std::vector<TokenRow>>> TokenizeFast(const Compiled& compil
   if (limit != nullptr && (limit->direction == Direction::kLeft || limit->max_length == 0)) return out;
   FastTokens tokens;
   SLM_ASSIGN(const bool done, fast.Encode(text, UnmatchedOf(options), true, &tokens));
-  if (!done) return out;
+  // A general row holds the text of an unknown token, which is that of no id.
+  if (!done || tokens.shows_unknown) return out;
   out.emplace();
   out->reserve(tokens.ids.size());
   size_t next_added = 0;
@@ -371,7 +372,9 @@ void Tokenizer::Impl::Finish() {
   for (const AddedToken& token : compiled.added.tokens()) {
     vocab_size = std::max(vocab_size, size_t{token.id} + 1);
   }
-  if (compiled.fast_form) fast = FastPath::Make(*compiled.fast_form, *compiled.model, compiled.added);
+  if (compiled.fast_form) {
+    fast = FastPath::Make(*compiled.fast_form, *compiled.model, compiled.added, compiled.normalizer.get());
+  }
   const PostProcessor* processor = compiled.post_processor.get();
   only_wraps = true;
   if (processor == nullptr) return;

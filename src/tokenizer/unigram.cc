@@ -65,14 +65,15 @@ void UnigramModel::AddUnknown(std::string_view text, uint32_t begin, uint32_t en
 }
 
 Status UnigramModel::Tokenize(std::string_view text, std::vector<ModelToken>* out) const {
-  struct Best {
-    double score = 0;
-    uint32_t begin = kNone;
-    uint32_t id = 0;
-  };
-  std::vector<Best> best(text.size() + 1);
+  Scratch scratch;
+  return Tokenize(text, &scratch, out);
+}
+
+Status UnigramModel::Tokenize(std::string_view text, Scratch* scratch, std::vector<ModelToken>* out) const {
+  std::vector<Scratch::Best>& best = scratch->best;
+  best.assign(text.size() + 1, {});
   const auto offer = [&best](size_t end, double score, size_t begin, uint32_t id) {
-    Best& target = best[end];
+    Scratch::Best& target = best[end];
     if (target.begin != kNone && !(score > target.score)) return false;
     target = {score, static_cast<uint32_t>(begin), id};
     return true;
@@ -98,10 +99,8 @@ Status UnigramModel::Tokenize(std::string_view text, std::vector<ModelToken>* ou
     }
     begin += n_first;
   }
-  struct Found {
-    uint32_t begin, end, id;
-  };
-  std::vector<Found> path;
+  std::vector<Scratch::Found>& path = scratch->path;
+  path.clear();
   for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = best[end].begin) {
     path.push_back({best[end].begin, end, best[end].id});
   }

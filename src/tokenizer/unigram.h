@@ -29,7 +29,23 @@ class UnigramModel final : public Model {
 
   // TOK-NO-UNK for a character that no piece spells, without unk_id. Time n times the longest piece.
   [[nodiscard]] Status Tokenize(std::string_view text, std::vector<ModelToken>* out) const override;
+  // What one call holds: with the same one for many calls, they need not each make their own.
+  struct Scratch {
+    struct Best {
+      double score = 0;
+      uint32_t begin = 0xFFFFFFFF;
+      uint32_t id = 0;
+    };
+    struct Found {
+      uint32_t begin, end, id;
+    };
+    std::vector<Best> best;   // of the paths that end at each byte
+    std::vector<Found> path;  // from its end
+  };
+  [[nodiscard]] Status Tokenize(std::string_view text, Scratch* scratch, std::vector<ModelToken>* out) const;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
+  [[nodiscard]] const UnigramModel* AsUnigram() const override { return this; }
+  [[nodiscard]] std::optional<uint32_t> unk_id() const { return unk_id_; }
   [[nodiscard]] bool has_byte_tokens() const override;
   [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> AdjacentParts() const override {
     return PartsByCutting(vocabulary_);
