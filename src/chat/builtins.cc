@@ -710,7 +710,7 @@ Value First(Runtime& runtime, const Value& value, const CallArguments& arguments
 Value Last(Runtime& runtime, const Value& value, const CallArguments& arguments) {
   if (!Bind(runtime, "do_last", arguments, {}, 0, nullptr)) return Value::Error();
   if (value.is_string() && value.text().size > 0)
-    return runtime.CharacterAt(value, runtime.Flat(value).CountedScalars() - 1).WithFlag(false);
+    return runtime.CharacterAt(value, runtime.Flat(value).CountedScalars() - 1);
   const auto items = ReversibleItems(runtime, value);
   if (!items) return runtime.RaiseType(Quoted(TypeName(value)) + " object is not reversible");
   if (!items->empty()) return items->back();

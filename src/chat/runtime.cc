@@ -179,9 +179,23 @@ void Runtime::SetPlace(SourcePlace place) {
 bool Runtime::DropTypeError() {
   if (!error_ || error_->code != ErrorCode::kTplRuntime || !error_->message.starts_with("TypeError: "))
     return false;
+  ForgetError();
+  return true;
+}
+
+Comparison ComparisonOf(std::string_view sign) {
+  if (sign == "==") return Comparison::kEqual;
+  if (sign == "!=") return Comparison::kNotEqual;
+  if (sign == "<") return Comparison::kLess;
+  if (sign == "<=") return Comparison::kLessEqual;
+  if (sign == ">") return Comparison::kGreater;
+  if (sign == ">=") return Comparison::kGreaterEqual;
+  return sign == "in" ? Comparison::kIn : Comparison::kNotIn;
+}
+
+void Runtime::ForgetError() {
   error_.reset();
   place_ = {};
-  return true;
 }
 
 bool Runtime::ReportWork() {

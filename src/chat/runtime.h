@@ -157,6 +157,8 @@ class Runtime {
   [[nodiscard]] SourcePlace error_place() const { return place_; }
   // `except TypeError`: forgets such an error; false if the error is another.
   bool DropTypeError();
+  // `except Exception`. REQUIRES: failed(), by an exception of the reference.
+  void ForgetError();
 
   // ---- budgets ----
   // Counts work; false (and an error) if the steps or the memory are used up.
@@ -282,6 +284,9 @@ class Runtime {
   uint64_t step_limit_;  // 0: the heap is used up
   SourcePlace place_;    // of the error; line 0: none
 };
+
+// REQUIRES: one of == != < <= > >= in not in, as a template writes it.
+[[nodiscard]] Comparison ComparisonOf(std::string_view sign);
 
 // object_type_repr: "None", "dict object", "jinja2.runtime.Macro object".
 [[nodiscard]] std::string TypeRepr(const Value& value);

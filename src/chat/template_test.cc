@@ -48,7 +48,13 @@ TEST(TemplateReference, ProbesGiveTheSameBytesOrTheSameError) {
     if (!name) continue;
     ++n_rows;
     SCOPED_TRACE(std::string(name->string()));
+    const auto raises = row.root().Find("raises");
     const auto compiled = Template::Compile(row.root().Find("template")->string());
+    if (raises && raises->string().ends_with("SyntaxError")) {
+      ASSERT_FALSE(compiled.has_value());
+      EXPECT_EQ(compiled.error().code, ErrorCode::kTplSyntax);
+      continue;
+    }
     ASSERT_TRUE(compiled.has_value()) << compiled.error().ToString();
     const auto rendered = compiled->Render(*row.root().Find("context"), {});
     if (const auto expected = row.root().Find("ok")) {
@@ -58,7 +64,7 @@ TEST(TemplateReference, ProbesGiveTheSameBytesOrTheSameError) {
     }
     ASSERT_FALSE(rendered.has_value()) << rendered->text;
     const std::string raised(row.root().Find("message")->string());
-    const std::string exception(row.root().Find("raises")->string());
+    const std::string exception(raises->string());
     if (rendered.error().code == ErrorCode::kTplRaised) {
       EXPECT_EQ(exception, "TemplateError");
       EXPECT_EQ(rendered.error().message, raised);

@@ -112,6 +112,7 @@ class Writer:
         self.namespaces: list[str] = []
         self.loops = 0
         self.careful = rng.random() < 0.5
+        self.constant = False  # whether an expression without variables is being written: the optimizer evaluates it
 
     def pick(self, *choices):
         return self.rng.choice(choices)
@@ -238,19 +239,22 @@ class Writer:
 
     def atom(self) -> str:
         r = self.rng.random()
+        if self.constant:
+            self.note("atom of a constant")
+            return self.pick(self.string(), self.string(), self.rng.choice(NUMBERS), "1e400", "('nan' | float)", "none", "true", "[]", "{}", "()")
         if r < 0.45:
             self.note("name")
             return self.rng.choice(self.names)
         if r < 0.65:
             self.note("string")
             return self.string()
-        if r < 0.8:
+        if r < 0.78:
             self.note("number")
             return self.rng.choice(NUMBERS)
-        if r < 0.88:
+        if r < 0.84:
             self.note("constant")
             return self.pick("true", "false", "none", "True", "None")
-        if r < 0.94 and self.namespaces:
+        if r < 0.88 and self.namespaces:
             self.note("namespace attribute")
             return self.rng.choice(self.namespaces) + "." + self.pick("a", "v", "zz")
         if self.loops:
@@ -262,6 +266,15 @@ class Writer:
     def expression(self, depth: int) -> str:
         if depth <= 0:
             return self.atom()
+        if not self.careful and not self.constant and self.rng.random() < 0.06:
+            self.constant = True
+            text = self.expression(depth)
+            self.constant = False
+            if self.rng.random() < 0.5:
+                op = self.pick("and", "or", "+", "~", "==")
+                self.note("constant beside another")
+                text = f"({text}) {op} {self.expression(depth - 1)}"
+            return text
         if self.careful and self.rng.random() < 0.85:
             operation = self.careful_operation(depth)
             if operation is not None:
