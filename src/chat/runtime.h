@@ -303,6 +303,12 @@ bool BindPositional(Runtime& runtime, std::string_view function, const CallArgum
 
 // int(value) for indices: a small integer, clamped; nothing if it is no integer.
 [[nodiscard]] std::optional<int64_t> AsIndex(const Value& value);
+// An argument that Python converts to a C type. Nothing after an error: TypeError, or OverflowError where it
+// does not fit.
+enum class CType : uint8_t { kInt, kSize };
+[[nodiscard]] std::optional<int64_t> AsArgument(Runtime& runtime, const Value& value, CType type);
+// n in `text * n`: the same errors, of that operation.
+[[nodiscard]] std::optional<int64_t> AsRepeats(Runtime& runtime, const Value& value);
 
 }  // namespace slm::chat
 

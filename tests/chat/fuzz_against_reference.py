@@ -387,10 +387,10 @@ class Writer:
         if self.rng.random() < 0.3:
             self.note("macro call with a keyword")
             arguments.append(f"{self.pick('p', 'q', 'w')}={e()}")
-        if self.rng.random() < 0.15:
+        if self.rng.random() < 0.25:
             self.note("macro call with *")
             arguments.append("*" + self.pick("[]", "[1]", "'x'", "l[:1]" if self.careful else self.paren(e())))
-        if self.rng.random() < 0.15:
+        if self.rng.random() < 0.25:
             self.note("macro call with **")
             arguments.append("**" + self.pick("{}", "{'q': 1}", "dict(p=2)", "d" if self.careful else self.paren(e())))
         return f"{self.rng.choice(self.macros)}({', '.join(arguments)})"
@@ -630,7 +630,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=400)
-    parser.add_argument("--each", type=int, default=0, help="in how many programs each construct must have been compared")
+    parser.add_argument("--each", type=int, default=0, help="in how many compared programs each construct must have stood, a tenth of them with a text")
     parser.add_argument("--show", type=int, default=12)
     parser.add_argument("--dump", type=pathlib.Path)
     args = parser.parse_args()
@@ -674,7 +674,7 @@ def main() -> int:
                           json.dumps(answer.get("text", answer.get("error", {}).get("message")))[:300])
     print(dict(totals), "seeds", args.seed, "to", seed - 1)
     few = {name: (compared[name], rendered[name]) for name in drawn
-           if compared[name] < args.each or rendered[name] < args.each and name not in RAISING}
+           if compared[name] < args.each or rendered[name] < args.each / 10 and name not in RAISING}
     rarest, least = min(((name, rendered[name]) for name in drawn if name not in RAISING), key=lambda item: item[1])
     print(f"figures: {sum(totals.values())} programs, {totals['same']} same, {totals['refused by name']} refused by name, "
           f"{totals['DIFFERENT']} different; {len(drawn)} constructs, the rarest in a text ({rarest}) {least} times")
