@@ -318,7 +318,7 @@ class Writer:
             arguments = self.arguments(TESTS[name], depth)
             return f"{self.paren(e())} is {self.pick('', '', 'not ')}{name}" + (f"({arguments})" if arguments else "")
         if choice <= 16:
-            name = self.rng.choice(list(METHODS))
+            name = self.rng.choice([*METHODS, "append", "pop", "update"])  # these are in no careful program
             self.note("method " + name)
             receiver = self.paren(e())
             if name == "format":
