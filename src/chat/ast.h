@@ -19,8 +19,8 @@ enum class AstKind : uint8_t {
   kOutput,       // items
   kFor,          // first target, second iterable, third test; items body, others otherwise; flag: recursive
   kIf,           // first test; items body, others elif nodes (each kIf), rest otherwise
-  kMacro,        // text name; items arguments, others defaults, rest body
-  kCallBlock,    // first call; items arguments, others defaults, rest body
+  kMacro,        // text name; items arguments, others defaults, rest body; attribute: an argument named twice
+  kCallBlock,    // first call; items arguments, others defaults, rest body; attribute: likewise
   kGeneration,   // rest body
   kFilterBlock,  // first filter; rest body
   kWith,         // items targets, others values; rest body
@@ -67,7 +67,8 @@ struct AstNode {
   std::string text;
   std::string attribute;
   uint32_t first = kNoAst, second = kNoAst, third = kNoAst;
-  // Arguments of a call: items positional, names and others keywords, second *, third **.
+  // Arguments of a call: items positional, names and others keywords, second *, third **; attribute: a keyword
+  // given twice.
   std::vector<uint32_t> items, others, rest;
   std::vector<std::string> names;
 

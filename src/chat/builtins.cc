@@ -28,6 +28,23 @@ Value NotAnInteger(Runtime& runtime, const Value& value) {
   return runtime.RaiseType(Quoted(TypeName(value)) + " object cannot be interpreted as an integer");
 }
 
+// value.items() of what is no dict. Some have an attribute of that name, which cannot be called.
+Value RaiseNoItems(Runtime& runtime, const Value& value) {
+  const Value* member = nullptr;
+  const bool is_cycler = value.kind() == ValueKind::kCycler;
+  if (value.kind() == ValueKind::kNamespace) {
+    for (const auto& [name, held] : *value.object<NamespaceObject>().members) {
+      if (name.view() == "items") member = &held;
+    }
+  }
+  if (!is_cycler && member == nullptr)
+    return runtime.Raise("AttributeError", Quoted(TypeName(value)) + " object has no attribute 'items'");
+  if (member != nullptr && (member->kind() == ValueKind::kMacro || member->kind() == ValueKind::kMethod ||
+                            member->kind() == ValueKind::kFunction || member->kind() == ValueKind::kLoop))
+    return runtime.Refuse(ErrorCode::kUnsupported, "a namespace whose items are called");
+  return runtime.RaiseType(Quoted(is_cycler ? "tuple" : TypeName(*member)) + " object is not callable");
+}
+
 // The test == or !=.
 bool TestsEquality(uint32_t id);
 
@@ -373,11 +390,8 @@ class Generator final : public IteratorObject {
       const auto less = runtime.Less(Value::Integer(static_cast<int64_t>(row.size())), given[0]);
       if (!less) return Error();
       if (*less) {
-        const auto width = AsIndex(given[0]);
-        if (!width) {
-          runtime.RaiseType("can't multiply sequence by non-int of type " + Quoted(chat::TypeName(given[0])));
-          return Error();
-        }
+        const auto width = AsRepeats(runtime, given[0]);
+        if (!width) return Error();
         if (!runtime.MayAllocate(static_cast<uint64_t>(*width) * sizeof(Value)) ||
             !runtime.Work(static_cast<uint64_t>(*width)))
           return Error();
@@ -710,7 +724,7 @@ Value First(Runtime& runtime, const Value& value, const CallArguments& arguments
 Value Last(Runtime& runtime, const Value& value, const CallArguments& arguments) {
   if (!Bind(runtime, "do_last", arguments, {}, 0, nullptr)) return Value::Error();
   if (value.is_string() && value.text().size > 0)
-    return runtime.CharacterAt(value, runtime.Flat(value).CountedScalars() - 1).WithFlag(false);
+    return runtime.CharacterAt(value, runtime.Flat(value).CountedScalars() - 1);
   const auto items = ReversibleItems(runtime, value);
   if (!items) return runtime.RaiseType(Quoted(TypeName(value)) + " object is not reversible");
   if (!items->empty()) return items->back();
@@ -791,8 +805,8 @@ Value Replace(Runtime& runtime, const Value& value, const CallArguments& argumen
   if (to.failed()) return to;
   int64_t count = -1;
   if (!given[2].is_missing() && !given[2].is_none()) {
-    const auto index = AsIndex(given[2]);
-    if (!index) return NotAnInteger(runtime, given[2]);
+    const auto index = AsArgument(runtime, given[2], CType::kSize);
+    if (!index) return Value::Error();
     count = *index;
   }
   return ReplaceText(runtime, text, from, to, count);
@@ -823,9 +837,8 @@ Value Indent(Runtime& runtime, const Value& value, const CallArguments& argument
     indent = std::string(runtime.View(given[0]));
   } else if (!given[0].is_missing()) {
     if (given[0].is_undefined()) return runtime.RaiseUndefined(given[0]);
-    const auto width = AsIndex(given[0]);
-    if (!width)
-      return runtime.RaiseType("can't multiply sequence by non-int of type " + Quoted(TypeName(given[0])));
+    const auto width = AsRepeats(runtime, given[0]);
+    if (!width) return Value::Error();
     if (*width > static_cast<int64_t>(runtime.budgets().max_heap_bytes))
       return runtime.OverBudget("an indent");
     indent.assign(static_cast<size_t>(std::max<int64_t>(*width, 0)), ' ');
@@ -867,10 +880,8 @@ Value DictSort(Runtime& runtime, const Value& value, const CallArguments& argume
     by_key = by == "key";
   }
   if (value.is_undefined()) return runtime.RaiseUndefined(value);
-  if (value.kind() != ValueKind::kDict) {
-    return runtime.Raise("AttributeError", Quoted(TypeName(value)) + " object has no attribute 'items'");
-  }
-  if (!given[2].is_missing() && !given[2].is_integer()) return NotAnInteger(runtime, given[2]);
+  if (value.kind() != ValueKind::kDict) return RaiseNoItems(runtime, value);
+  if (!given[2].is_missing() && !AsArgument(runtime, given[2], CType::kInt)) return Value::Error();
   const bool sensitive = !given[0].is_missing() && Truth(given[0]);
   std::vector<std::pair<Value, Value>> keyed;
   for (const DictEntry& entry : value.dict()) {
@@ -906,9 +917,9 @@ Value SortFilter(Runtime& runtime, const Value& value, const CallArguments& argu
   } else {
     add(given[2]);
   }
-  if (!given[0].is_missing() && !given[0].is_integer()) return NotAnInteger(runtime, given[0]);
   std::vector<Value> items;
   if (!runtime.Collect(value, &items)) return Value::Error();
+  if (!given[0].is_missing() && !AsArgument(runtime, given[0], CType::kInt)) return Value::Error();
   std::vector<std::pair<Value, Value>> keyed;
   for (const Value& item : items) {
     std::vector<Value> key;
@@ -1101,8 +1112,8 @@ Value CenterFilter(Runtime& runtime, const Value& value, const CallArguments& ar
   const Value text = runtime.SoftText(value);
   if (text.failed()) return text;
   if (given[0].is_missing()) return Center(runtime, text, 80);
-  const auto width = AsIndex(given[0]);
-  if (!width) return NotAnInteger(runtime, given[0]);
+  const auto width = AsArgument(runtime, given[0], CType::kSize);
+  if (!width) return Value::Error();
   return Center(runtime, text, *width);
 }
 
@@ -1256,9 +1267,7 @@ Value XmlAttributes(Runtime& runtime, const Value& value, const CallArguments& a
   Value given[1];
   if (!Bind(runtime, "do_xmlattr", arguments, {"autospace"}, 0, given)) return Value::Error();
   if (value.is_undefined()) return runtime.RaiseUndefined(value);
-  if (value.kind() != ValueKind::kDict) {
-    return runtime.Raise("AttributeError", Quoted(TypeName(value)) + " object has no attribute 'items'");
-  }
+  if (value.kind() != ValueKind::kDict) return RaiseNoItems(runtime, value);
   TextBuilder out;
   bool first = true;
   for (const DictEntry& entry : value.dict()) {

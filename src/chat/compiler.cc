@@ -1,9 +1,9 @@
 #include "chat/compiler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "chat/builtins.h"
+#include "chat/folding.h"
 #include "chat/interpreter.h"
 #include "chat/number.h"
 #include "chat/predicates.h"
@@ -149,18 +150,25 @@ struct Frame {
   Symbols* symbols = nullptr;
   Unit* unit = nullptr;
   bool top_level = false;
-  bool soft = false;         // inside an `if` or a conditional: unknown filters fail only when they run
-  bool folds = false;        // inside an expression that the reference evaluates while it compiles
-  bool writes = false;       // the expression is all that an output writes
-  bool in_constant = false;  // inside an output that is a constant as a whole
+  bool soft = false;    // inside an `if` or a conditional: unknown filters fail only when they run
+  bool folds = false;   // inside an expression that the reference evaluates while it compiles (Folding)
+  bool open = false;    // inside one of which it is not known
+  bool writes = false;  // the expression is all that an output writes
 };
+
+// keyword.iskeyword.
+bool IsPythonKeyword(std::string_view name) {
+  static constexpr std::string_view kKeywords[] = {
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+  return std::find(std::begin(kKeywords), std::end(kKeywords), name) != std::end(kKeywords);
+}
 
 class Compiler {
  public:
-  explicit Compiler(const Ast& ast) : ast_(ast) {
-    program_.nodes.reserve(ast.nodes.size());
-    for (const AstNode& node : ast.nodes) has_infinite_ = has_infinite_ || IsInfinite(node);
-  }
+  explicit Compiler(const Ast& ast) : ast_(ast), folding_(ast) { program_.nodes.reserve(ast.nodes.size()); }
 
   Result<Program> Run() {
     Unit* unit = NewUnit(nullptr);
@@ -176,7 +184,11 @@ class Compiler {
     SLM_TRY(Block(ast_.body, frame, &statements));
     const uint32_t body = Emit(Op::kSequence, std::move(statements), kStart);
     program_.root = EmitUnit(*unit, body, kStart);
-    if (!assertion_.empty()) ReplaceByAssertion();
+    if (!assertion_.empty()) {
+      ReplaceByAssertion();
+    } else if (late_) {
+      return Fail(*late_);
+    }
     for (auto& [name, input] : inputs_) program_.inputs.push_back(input);
     program_.emits.assign(emits_.begin(), emits_.end());
     if (!IsWellFormed(program_)) {
@@ -215,6 +227,10 @@ class Compiler {
                                     ": " + what)
                     .At(at.byte_offset));
   }
+  // What Python refuses in the program that the reference has compiled: only where that compiles.
+  void RefuseLate(const std::string& what, const AstNode& at) {
+    if (!late_) late_ = Refuse(ErrorCode::kTplSyntax, what, at).error();
+  }
   // The reference refuses to compile: a program that raises at once.
   void ReplaceByAssertion() {
     program_.nodes.clear();
@@ -238,7 +254,7 @@ class Compiler {
       symbols->parent = outer->symbols;
       symbols->level = outer->symbols->level + 1;
     }
-    return {symbols, unit, false, false, false, false};
+    return {symbols, unit, false, false, false, false, false};
   }
 
   static uint32_t SlotIn(Unit* unit, Identifier identifier) {
@@ -432,7 +448,7 @@ class Compiler {
     }
     const bool breaks = node.kind == AstKind::kBreak;
     if (frame.unit->n_loops == 0)
-      return Refuse(ErrorCode::kTplSyntax, breaks ? "break outside a loop" : "continue outside a loop", node);
+      RefuseLate(breaks ? "break outside a loop" : "continue outside a loop", node);
     out->push_back(Emit(breaks ? Op::kBreak : Op::kContinue, {}, node.place()));
     return {};
   }
@@ -446,9 +462,7 @@ class Compiler {
         continue;
       }
       Frame item_frame = frame;
-      item_frame.folds = IsInfinite(child);
       item_frame.writes = true;
-      item_frame.in_constant = IsConstant(item);
       SLM_ASSIGN(const uint32_t value, Expression(item, item_frame));
       out->push_back(Emit(Op::kOutput, {value}, child.place()));
     }
@@ -636,6 +650,7 @@ class Compiler {
 
   // A macro, or the body of a call block.
   Result<uint32_t> Macro(const AstNode& node, const Frame& outer, uint32_t name) {
+    if (!node.attribute.empty()) RefuseLate("a duplicate argument '" + node.attribute + "'", node);
     Unit* unit = NewUnit(outer.unit);
     Frame frame = NewFrame(&outer, unit);
     const auto analyze = [&] {
@@ -727,31 +742,53 @@ class Compiler {
     return {};
   }
 
-  static bool IsInfinite(const AstNode& node) {
-    if (node.kind != AstKind::kFloat || node.text.size() < 4) return false;
-    double number = 0;
-    const auto [stop, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), number);
-    return error == std::errc::result_out_of_range && std::isinf(BeyondRange(node.text));
+  // Of an expression that the reference's optimizer looks at before it is compiled.
+  static bool IsOptimized(AstKind kind) {
+    switch (kind) {
+      case AstKind::kBinary:
+      case AstKind::kUnary:
+      case AstKind::kConcat:
+      case AstKind::kCompare:
+      case AstKind::kAttribute:
+      case AstKind::kItem:
+      case AstKind::kFilter:
+      case AstKind::kTest:
+      case AstKind::kConditional:
+      case AstKind::kCall:
+        return true;
+      default:
+        return false;
+    }
+  }
+  uint32_t Undefined(const char* name, const AstNode& node) {
+    return Emit(Op::kRaise, {Intern("NameError"), Intern("name '" + std::string(name) + "' is not defined")},
+                node.place());
   }
   Result<uint32_t> Expression(uint32_t index, const Frame& outer) {
     const AstNode& node = ast_.nodes[index];
     Frame frame = outer;
     frame.writes = false;
-    const bool may_fold = has_infinite_ && !frame.folds && node.kind != AstKind::kFloat;
-    if (may_fold && n_evaluations_ < kMaxEvaluations && IsConstant(index)) {
-      ++n_evaluations_;
-      // A constant is evaluated, unless that fails; what is not written at once goes into the program as a
-      // literal again.
-      const size_t n_nodes = program_.nodes.size();
-      frame.folds = true;
-      SLM_ASSIGN(const uint32_t folded, Expression(index, frame));
-      const auto text = Evaluated(folded, /*truth=*/false);
-      const bool is_named =
-          text && (text->find("inf") != std::string::npos || text->find("nan") != std::string::npos);
-      if (text && (outer.writes || !is_named)) return folded;
-      program_.nodes.resize(n_nodes);
-      frame.folds = false;
+    if (!frame.folds && (outer.writes || IsOptimized(node.kind))) {
+      if (outer.writes && folding_.Written(index)) {
+        frame.folds = true;
+      } else if (IsOptimized(node.kind)) {
+        folding_.Visit(index);
+        if (const auto& failure = folding_.failure())
+          Assert(failure->message, failure->place, failure->exception.c_str());
+      }
     }
+    if (!frame.folds) {
+      // What the optimizer made a constant of is not compiled, but written into the reference's program.
+      if (const Value* constant = folding_.Constant(index)) {
+        const Folding::Writing writing = Folding::WritingOf(*constant);
+        if (writing.too_long)
+          Assert("Exceeds the limit (4300 digits) for integer string conversion", node.place(), "ValueError");
+        if (writing.undefined_name != nullptr) return Undefined(writing.undefined_name, node);
+        frame.folds = true;
+      }
+      frame.open = frame.open || folding_.IsOpen(index);
+    }
+    frame.soft = frame.soft || frame.folds || frame.open;
     Nodes operands;
     switch (node.kind) {
       case AstKind::kString:
@@ -760,9 +797,8 @@ class Compiler {
       case AstKind::kInteger:
         return Emit(Op::kInteger, {Intern(node.text)}, node.place());
       case AstKind::kFloat:
-        // The reference writes the number into its program, where infinity is a name that nobody defined.
-        if (!frame.folds && IsInfinite(node))
-          return Emit(Op::kRaise, {Intern("NameError"), Intern("name 'inf' is not defined")}, node.place());
+        if (!frame.folds && std::isinf(ParseFloatLiteral(node.text).value_or(0)))
+          return Undefined("inf", node);
         return Emit(Op::kFloat, {Intern(node.text)}, node.place());
       case AstKind::kTrue:
         return Emit(Op::kTrue, {}, node.place());
@@ -879,98 +915,24 @@ class Compiler {
     }
   }
 
-  // Whether the constant `index`, compiled as `node`, may decide an `and` or `or` for the optimizer: it is
-  // evaluated as there. What fails decides nothing, nor does what the optimizer leaves alone: filters that
-  // read the context, unknown ones, and an iterator, which it cannot keep in the program, unless all of it is
-  // written out at once.
-  bool CanDecide(uint32_t index, uint32_t node, bool deciding, bool in_constant) {
-    if (IsLeftAlone(index) || (!in_constant && IsIterator(index))) return false;
-    if (n_evaluations_ == kMaxEvaluations) return true;
-    ++n_evaluations_;
-    const auto written = Evaluated(node, /*truth=*/true);
-    if (!written) return written.error().code == ErrorCode::kTplBudget;
-    return !written->empty() == deciding;
-  }
-  // The text of the constant that was compiled as `node`; or some text where it is true, and none where not.
-  Result<std::string> Evaluated(uint32_t node, bool truth) const {
-    Program program;
-    program.strings = program_.strings;
-    program.nodes = program_.nodes;
-    const auto add = [&program](Op op, Nodes operands) {
-      program.nodes.push_back({op, {}, std::move(operands)});
-      return static_cast<uint32_t>(program.nodes.size() - 1);
-    };
-    uint32_t body = 0;
-    if (truth) {
-      const uint32_t yes = add(Op::kOutput, {add(Op::kTrue, {})});
-      body = add(Op::kIf, {node, yes, kNoNode});
-    } else {
-      body = add(Op::kOutput, {node});
-    }
-    program.root = add(Op::kUnit, {0, body});
-    const auto executable = Executable::Make(std::move(program));
-    if (!executable) return Fail(executable.error());
-    Budgets budgets;
-    budgets.max_steps = uint64_t{1} << 16;
-    budgets.max_heap_bytes = uint64_t{1} << 20;
-    Runtime runtime(budgets);
-    const Variables variables;
-    const std::string clock;
-    auto written = Execute(**executable, runtime, {variables, clock});
-    if (!written) return Fail(written.error());
-    return written->output.TakeText();
-  }
-  static bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-  bool IsLeftAlone(uint32_t index) const {
-    if (index == kNoAst) return false;
-    const AstNode& node = ast_.nodes[index];
-    const bool is_filter = node.kind == AstKind::kFilter;
-    bool found = (is_filter && KnownFilter(node.text) != Known::kKnown) ||
-                 (node.kind == AstKind::kTest && KnownTest(node.text) != Known::kKnown) ||
-                 (is_filter && IsOneOf(node.text, {"map", "select", "reject", "selectattr", "rejectattr"}));
-    ast_.ForEachChild(index, [&](uint32_t child) { found = found || IsLeftAlone(child); });
-    return found;
-  }
-  bool IsIterator(uint32_t index) const {
-    const AstNode& node = ast_.nodes[index];
-    if (node.kind != AstKind::kFilter || node.first == kNoAst) return false;
-    if (node.text == "reverse")
-      return ast_.nodes[node.first].kind != AstKind::kString;  // of a text it is a text
-    return IsOneOf(node.text, {"batch", "items", "slice", "unique"});
-  }
-
-  Result<uint32_t> Binary(const AstNode& node, const Frame& outer) {
-    Frame frame = outer;
+  Result<uint32_t> Binary(const AstNode& node, const Frame& frame) {
     SLM_ASSIGN(const uint32_t left, Expression(node.first, frame));
     if (node.text == "and" || node.text == "or") {
       const auto truth = KnownTruth(node.first);
-      if (truth && *truth == (node.text == "or")) return left;  // the right side is never compiled
-      // A constant that only the optimizer can tell: what stands on the right may never be compiled.
-      if (!truth && IsConstant(node.first))
-        frame.soft = CanDecide(node.first, left, node.text == "or", outer.in_constant);
+      if (frame.folds && truth && *truth == (node.text == "or")) return left;  // the right side never runs
     }
     SLM_ASSIGN(const uint32_t right, Expression(node.second, frame));
     if (node.text == "and") return Emit(Op::kAnd, {left, right}, node.place());
     if (node.text == "or") return Emit(Op::kOr, {left, right}, node.place());
-    static const std::map<std::string, Arithmetic> kSigns = {
-        {"+", Arithmetic::kAdd},    {"-", Arithmetic::kSubtract},     {"*", Arithmetic::kMultiply},
-        {"/", Arithmetic::kDivide}, {"//", Arithmetic::kFloorDivide}, {"%", Arithmetic::kModulo},
-        {"**", Arithmetic::kPower}};
-    return Emit(Op::kBinary, {static_cast<uint32_t>(kSigns.at(node.text)), left, right}, node.place());
+    return Emit(Op::kBinary, {static_cast<uint32_t>(ArithmeticOf(node.text)), left, right}, node.place());
   }
 
   Result<uint32_t> Compare(const AstNode& node, const Frame& frame) {
-    static const std::map<std::string, Comparison> kSigns = {
-        {"==", Comparison::kEqual},     {"!=", Comparison::kNotEqual}, {"<", Comparison::kLess},
-        {"<=", Comparison::kLessEqual}, {">", Comparison::kGreater},   {">=", Comparison::kGreaterEqual},
-        {"in", Comparison::kIn},        {"not in", Comparison::kNotIn}};
     SLM_ASSIGN(const uint32_t first, Expression(node.first, frame));
     Nodes operands{first};
     for (size_t i = 0; i < node.items.size(); ++i) {
       SLM_ASSIGN(const uint32_t value, Expression(node.items[i], frame));
-      operands.push_back(static_cast<uint32_t>(kSigns.at(node.names[i])));
+      operands.push_back(static_cast<uint32_t>(ComparisonOf(node.names[i])));
       operands.push_back(value);
     }
     return Emit(Op::kCompare, std::move(operands), node.place());
@@ -983,13 +945,12 @@ class Compiler {
       SLM_ASSIGN(const uint32_t start, Optional(key.first, frame));
       SLM_ASSIGN(const uint32_t stop, Optional(key.second, frame));
       SLM_ASSIGN(const uint32_t step, Optional(key.third, frame));
-      const AstKind object = ast_.nodes[node.first].kind;
-      // A comparison, `and` and `or` may be constant though a part of them is not.
-      const bool may_fold = IsConstant(node.first) || object == AstKind::kCompare ||
-                            object == AstKind::kBinary || object == AstKind::kConditional;
-      const bool constant =
-          may_fold && IsConstant(key.first) && IsConstant(key.second) && IsConstant(key.third);
-      return Emit(Op::kSlice, {value, start, stop, step, constant ? 1u : 0u}, node.place());
+      return Emit(Op::kSlice,
+                  {value, start, stop, step,
+                   frame.folds  ? 1U
+                   : frame.open ? 2U
+                                : 0U},
+                  node.place());
     }
     if (key.kind == AstKind::kString && IsReflection(key.text))
       return Refuse(ErrorCode::kTplForbidden, "the attribute '" + key.text + "' reaches the host", key);
@@ -998,12 +959,22 @@ class Compiler {
   }
 
   Status CallEnd(const AstNode& node, const Frame& frame, Nodes* operands) {
+    // A word of Python among the keywords makes a dict of them, in which the last one counts.
+    const bool is_call = std::none_of(node.names.begin(), node.names.end(), IsPythonKeyword);
+    if (!node.attribute.empty() && !frame.folds && is_call)
+      RefuseLate("keyword argument repeated: " + node.attribute, node);
     operands->push_back(static_cast<uint32_t>(node.items.size()));
     SLM_TRY(All(node.items, frame, operands));
-    operands->push_back(static_cast<uint32_t>(node.others.size()));
+    const size_t n_at = operands->size();
+    operands->push_back(0);
     for (size_t i = 0; i < node.others.size(); ++i) {
+      const auto first = std::find(node.names.begin(), node.names.end(), node.names[i]) - node.names.begin();
+      if (static_cast<size_t>(first) != i) continue;
+      const auto last = std::find(node.names.rbegin(), node.names.rend(), node.names[i]);
+      const auto given = static_cast<size_t>(node.names.rend() - last) - 1;
+      (*operands)[n_at] += 1;
       operands->push_back(Intern(node.names[i]));
-      SLM_ASSIGN(const uint32_t value, Expression(node.others[i], frame));
+      SLM_ASSIGN(const uint32_t value, Expression(node.others[given], frame));
       operands->push_back(value);
     }
     SLM_ASSIGN(const uint32_t sequence, Optional(node.second, frame));
@@ -1052,6 +1023,7 @@ class Compiler {
   }
 
   const Ast& ast_;
+  Folding folding_;
   Program program_;
   std::unordered_map<std::string, uint32_t> strings_;
   std::unordered_map<std::string_view, NameId> name_ids_;
@@ -1060,9 +1032,7 @@ class Compiler {
   std::deque<Symbols> symbols_;
   std::map<std::string, InputSpec> inputs_;
   std::set<std::string> emits_;
-  static constexpr uint32_t kMaxEvaluations = 64;  // of constants, each in a copy of the program
-  uint32_t n_evaluations_ = 0;
-  bool has_infinite_ = false;  // a literal beyond the range of a float
+  std::optional<Error> late_;
   std::string assertion_;
   std::string assertion_class_;
   SourcePlace assertion_place_;

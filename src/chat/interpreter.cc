@@ -1,8 +1,6 @@
 #include "chat/interpreter.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "chat/builtins.h"
 
@@ -44,14 +42,9 @@ Status Executable::Prepare(const ProgramNode& source, Node* node) {
       return {};
     }
     case Op::kFloat: {
-      double number = 0;
-      const char* end = text(0).data() + text(0).size();
-      const auto [stop, error] = std::from_chars(text(0).data(), end, number);
-      if (stop != end || text(0).empty() || error == std::errc::invalid_argument) {
-        return Fail(ErrorCode::kTplIr, "a float literal that is none");
-      }
-      if (error == std::errc::result_out_of_range) number = BeyondRange(text(0));
-      node->constant = Value::Float(number);
+      const auto number = ParseFloatLiteral(text(0));
+      if (!number) return Fail(ErrorCode::kTplIr, "a float literal that is none");
+      node->constant = Value::Float(*number);
       return {};
     }
     case Op::kTrue:
@@ -1083,14 +1076,11 @@ class Interpreter {
           parts[i] = Evaluate(node.operands[i]);
           if (parts[i].failed()) return parts[i];
         }
-        // Where all is constant, the reference's optimizer may make `undefined` of what cannot be sliced.
-        if (node.operands[4] == 1) {
-          if (!parts[0].is_string() && !parts[0].is_list_or_tuple())
-            return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant that is no sequence");
-          if (!IsBound(parts[1]) || !IsBound(parts[2]) || !IsBound(parts[3]))
-            return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant by what is no number");
-        }
-        return runtime_.Slice(parts[0], parts[1], parts[2], parts[3]);
+        const Value sliced = runtime_.Slice(parts[0], parts[1], parts[2], parts[3]);
+        // What the reference's optimizer cannot slice has no such member.
+        if (!sliced.failed() || node.operands[4] == 0 || !runtime_.DropTypeError()) return sliced;
+        if (node.operands[4] == 1) return runtime_.UndefinedElement(parts[0], Value::None());
+        return runtime_.Refuse(ErrorCode::kUnsupported, "a slice of a constant that cannot be sliced");
       }
       case Op::kNegate:
       case Op::kPositive: {
@@ -1104,10 +1094,6 @@ class Interpreter {
       default:
         return runtime_.Refuse(ErrorCode::kTplIr, "a statement where an expression is expected");
     }
-  }
-
-  static bool IsBound(const Value& bound) {
-    return bound.is_missing() || bound.is_none() || bound.is_integer();
   }
 
   uint32_t IndexOf(const Node& node) const {
@@ -1411,7 +1397,6 @@ class Interpreter {
     return node.constant.is_string() ? std::string(node.constant.view()) : "None";
   }
 
-  static constexpr uint32_t kMaxValueDepth = 200;
   static constexpr size_t kFirstOutput = 4096;
 
   const Executable& executable_;

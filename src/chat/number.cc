@@ -625,6 +625,23 @@ double BeyondRange(std::string_view text) {
   return exponent + place > 0 ? INFINITY : 0;
 }
 
+std::optional<double> ParseFloatLiteral(std::string_view text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (stop != end || text.empty() || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc::result_out_of_range ? BeyondRange(text) : number;
+}
+
+Arithmetic ArithmeticOf(std::string_view sign) {
+  if (sign == "+") return Arithmetic::kAdd;
+  if (sign == "-") return Arithmetic::kSubtract;
+  if (sign == "*") return Arithmetic::kMultiply;
+  if (sign == "/") return Arithmetic::kDivide;
+  if (sign == "//") return Arithmetic::kFloorDivide;
+  return sign == "%" ? Arithmetic::kModulo : Arithmetic::kPower;
+}
+
 double RoundTo(double value, int n_digits) {
   if (!std::isfinite(value) || n_digits > 323) return value;
   if (n_digits < -308) return std::copysign(0.0, value);

@@ -17,6 +17,8 @@ enum class Ordering : uint8_t { kLess, kEqual, kGreater, kUnordered };
 [[nodiscard]] Ordering CompareNumbers(const Value& left, const Value& right);
 
 enum class Arithmetic : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower };
+// REQUIRES: one of + - * / // % **.
+[[nodiscard]] Arithmetic ArithmeticOf(std::string_view sign);
 
 // The outcome of an operation: a value, or the exception that Python raises.
 struct NumberResult {
@@ -48,6 +50,8 @@ struct NumberResult {
 // What a magnitude means that is beyond the range of binary64: infinity, or zero where it is too small.
 // `text` is digits with or without a point, and an exponent behind `e` or `E`.
 [[nodiscard]] double BeyondRange(std::string_view text);
+// A float literal, which may be beyond the range; nothing if the text is none.
+[[nodiscard]] std::optional<double> ParseFloatLiteral(std::string_view text);
 // round(value, n_digits): a double with that many decimal places, ties to even on the exact value.
 [[nodiscard]] double RoundTo(double value, int n_digits);
 

@@ -283,8 +283,7 @@ class Parser {
       const Token at = Peek();
       SLM_ASSIGN(const uint32_t argument, TargetName(NameContext::kParameter));
       for (const uint32_t other : node->items) {
-        if (At(other).text == At(argument).text)
-          return Refuse(ErrorCode::kTplSyntax, "a duplicate argument '" + At(argument).text + "'", at);
+        if (At(other).text == At(argument).text) node->attribute = At(argument).text;
       }
       if (SkipOperator("=")) {
         SLM_ASSIGN(const uint32_t value, Expression());
@@ -724,7 +723,7 @@ class Parser {
         const std::string name = Next().text;
         Next();
         if (std::find(node->names.begin(), node->names.end(), name) != node->names.end())
-          return Refuse(ErrorCode::kTplSyntax, "keyword argument repeated: " + name, at);
+          node->attribute = name;
         SLM_ASSIGN(const uint32_t value, Expression());
         node->names.push_back(name);
         node->others.push_back(value);

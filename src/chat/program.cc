@@ -167,7 +167,7 @@ class Checker {
   static bool Numbers(const ProgramNode& node) {
     if (node.op == Op::kFor) return node.operands[7] <= 1;
     if (node.op == Op::kBinary) return node.operands[0] <= 6;
-    if (node.op == Op::kSlice) return node.operands[4] <= 1;
+    if (node.op == Op::kSlice) return node.operands[4] <= 2;
     if (node.op == Op::kMacro) return node.operands[2] <= 7;
     if (node.op != Op::kCompare) return true;
     for (size_t i = 1; i < node.operands.size(); i += 2) {

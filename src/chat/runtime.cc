@@ -137,6 +137,34 @@ std::optional<int64_t> AsIndex(const Value& value) {
   return std::nullopt;
 }
 
+std::optional<int64_t> AsArgument(Runtime& runtime, const Value& value, CType type) {
+  const auto index = AsIndex(value);
+  if (!index) {
+    runtime.RaiseType("'" + std::string(TypeName(value)) + "' object cannot be interpreted as an integer");
+    return std::nullopt;
+  }
+  const bool is_int = type == CType::kInt;
+  if (value.kind() == ValueKind::kBigInteger || (is_int && (*index > INT32_MAX || *index < INT32_MIN))) {
+    runtime.Raise("OverflowError",
+                  std::string("Python int too large to convert to C ") + (is_int ? "int" : "ssize_t"));
+    return std::nullopt;
+  }
+  return index;
+}
+
+std::optional<int64_t> AsRepeats(Runtime& runtime, const Value& value) {
+  const auto index = AsIndex(value);
+  if (!index) {
+    runtime.RaiseType("can't multiply sequence by non-int of type '" + std::string(TypeName(value)) + "'");
+    return std::nullopt;
+  }
+  if (value.kind() == ValueKind::kBigInteger) {
+    runtime.Raise("OverflowError", "cannot fit 'int' into an index-sized integer");
+    return std::nullopt;
+  }
+  return index;
+}
+
 // ---- errors and budgets ----
 
 Value Runtime::Raise(std::string_view exception, const std::string& message) {
@@ -179,9 +207,23 @@ void Runtime::SetPlace(SourcePlace place) {
 bool Runtime::DropTypeError() {
   if (!error_ || error_->code != ErrorCode::kTplRuntime || !error_->message.starts_with("TypeError: "))
     return false;
+  ForgetError();
+  return true;
+}
+
+Comparison ComparisonOf(std::string_view sign) {
+  if (sign == "==") return Comparison::kEqual;
+  if (sign == "!=") return Comparison::kNotEqual;
+  if (sign == "<") return Comparison::kLess;
+  if (sign == "<=") return Comparison::kLessEqual;
+  if (sign == ">") return Comparison::kGreater;
+  if (sign == ">=") return Comparison::kGreaterEqual;
+  return sign == "in" ? Comparison::kIn : Comparison::kNotIn;
+}
+
+void Runtime::ForgetError() {
   error_.reset();
   place_ = {};
-  return true;
 }
 
 bool Runtime::ReportWork() {

@@ -157,6 +157,8 @@ class Runtime {
   [[nodiscard]] SourcePlace error_place() const { return place_; }
   // `except TypeError`: forgets such an error; false if the error is another.
   bool DropTypeError();
+  // `except Exception`. REQUIRES: failed(), by an exception of the reference.
+  void ForgetError();
 
   // ---- budgets ----
   // Counts work; false (and an error) if the steps or the memory are used up.
@@ -283,6 +285,9 @@ class Runtime {
   SourcePlace place_;    // of the error; line 0: none
 };
 
+// REQUIRES: one of == != < <= > >= in not in, as a template writes it.
+[[nodiscard]] Comparison ComparisonOf(std::string_view sign);
+
 // object_type_repr: "None", "dict object", "jinja2.runtime.Macro object".
 [[nodiscard]] std::string TypeRepr(const Value& value);
 // repr of a short text for messages.
@@ -298,6 +303,12 @@ bool BindPositional(Runtime& runtime, std::string_view function, const CallArgum
 
 // int(value) for indices: a small integer, clamped; nothing if it is no integer.
 [[nodiscard]] std::optional<int64_t> AsIndex(const Value& value);
+// An argument that Python converts to a C type. Nothing after an error: TypeError, or OverflowError where it
+// does not fit.
+enum class CType : uint8_t { kInt, kSize };
+[[nodiscard]] std::optional<int64_t> AsArgument(Runtime& runtime, const Value& value, CType type);
+// n in `text * n`: the same errors, of that operation.
+[[nodiscard]] std::optional<int64_t> AsRepeats(Runtime& runtime, const Value& value);
 
 }  // namespace slm::chat
 

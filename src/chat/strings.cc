@@ -117,11 +117,8 @@ Value Split(Runtime& runtime, const Value& receiver, const CallArguments& argume
     return Value::Error();
   int64_t left = INT64_MAX;
   if (!given[1].is_missing()) {
-    const auto count = AsIndex(given[1]);
-    if (!count) {
-      return runtime.RaiseType("'" + std::string(TypeName(given[1])) +
-                               "' object cannot be interpreted as an integer");
-    }
+    const auto count = AsArgument(runtime, given[1], CType::kSize);
+    if (!count) return Value::Error();
     if (*count >= 0) left = *count;
   }
   const std::string_view text = runtime.View(receiver);
@@ -305,11 +302,8 @@ Value Pad(Runtime& runtime, const Value& string, int64_t left, int64_t right, st
 
 Value PadTo(Runtime& runtime, AttributeId id, const Value& receiver, const CallArguments& arguments) {
   if (!BindPositional(runtime, AttributeName(id), arguments, 1, 2)) return Value::Error();
-  const auto width = AsIndex(arguments.positional[0]);
-  if (!width) {
-    return runtime.RaiseType("'" + std::string(TypeName(arguments.positional[0])) +
-                             "' object cannot be interpreted as an integer");
-  }
+  const auto width = AsArgument(runtime, arguments.positional[0], CType::kSize);
+  if (!width) return Value::Error();
   std::string_view fill = " ";
   if (arguments.positional.size() > 1) {
     const Value& given = arguments.positional[1];
@@ -334,11 +328,8 @@ Value PadTo(Runtime& runtime, AttributeId id, const Value& receiver, const CallA
 
 Value ZeroFill(Runtime& runtime, const Value& receiver, const CallArguments& arguments) {
   if (!BindPositional(runtime, "zfill", arguments, 1, 1)) return Value::Error();
-  const auto width = AsIndex(arguments.positional[0]);
-  if (!width) {
-    return runtime.RaiseType("'" + std::string(TypeName(arguments.positional[0])) +
-                             "' object cannot be interpreted as an integer");
-  }
+  const auto width = AsArgument(runtime, arguments.positional[0], CType::kSize);
+  if (!width) return Value::Error();
   const Text& text = runtime.Flat(receiver);
   const auto length = static_cast<int64_t>(text.CountedScalars());
   if (*width <= length) return receiver;
@@ -355,11 +346,9 @@ Value ZeroFill(Runtime& runtime, const Value& receiver, const CallArguments& arg
 Value ExpandTabs(Runtime& runtime, const Value& receiver, const CallArguments& arguments) {
   Value given[1];
   if (!Bind(runtime, "expandtabs", arguments, {"tabsize"}, 0, given)) return Value::Error();
-  const auto size = given[0].is_missing() ? std::optional<int64_t>(8) : AsIndex(given[0]);
-  if (!size) {
-    return runtime.RaiseType("'" + std::string(TypeName(given[0])) +
-                             "' object cannot be interpreted as an integer");
-  }
+  const auto size =
+      given[0].is_missing() ? std::optional<int64_t>(8) : AsArgument(runtime, given[0], CType::kInt);
+  if (!size) return Value::Error();
   const Text& text = runtime.Flat(receiver);
   const auto n_tabs = static_cast<uint64_t>(std::count(text.view().begin(), text.view().end(), '\t'));
   if (*size > 0 && n_tabs > 0 &&
@@ -665,10 +654,7 @@ Value CallStringMethod(Runtime& runtime, AttributeId id, const Value& receiver,
     case AttributeId::splitlines: {
       Value given[1];
       if (!Bind(runtime, "splitlines", arguments, {"keepends"}, 0, given)) return Value::Error();
-      if (!given[0].is_missing() && !given[0].is_integer()) {
-        return runtime.RaiseType("'" + std::string(TypeName(given[0])) +
-                                 "' object cannot be interpreted as an integer");
-      }
+      if (!given[0].is_missing() && !AsArgument(runtime, given[0], CType::kInt)) return Value::Error();
       std::vector<Value> lines;
       if (!SplitLines(runtime, receiver, !given[0].is_missing() && Truth(given[0]), &lines))
         return Value::Error();
@@ -703,11 +689,9 @@ Value CallStringMethod(Runtime& runtime, AttributeId id, const Value& receiver,
                                    std::string(TypeName(given[i])));
         }
       }
-      const auto count = given[2].is_missing() ? std::optional<int64_t>(-1) : AsIndex(given[2]);
-      if (!count) {
-        return runtime.RaiseType("'" + std::string(TypeName(given[2])) +
-                                 "' object cannot be interpreted as an integer");
-      }
+      const auto count =
+          given[2].is_missing() ? std::optional<int64_t>(-1) : AsArgument(runtime, given[2], CType::kSize);
+      if (!count) return Value::Error();
       return ReplaceText(runtime, receiver, given[0], given[1], *count);
     }
     case AttributeId::find:

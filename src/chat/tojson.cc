@@ -221,12 +221,13 @@ Value ToJsonFilter(Runtime& runtime, const Value& value, const CallArguments& ar
   if (!given[1].is_missing() && !given[1].is_none()) {
     if (given[1].is_string()) {
       indent = std::string(runtime.View(given[1]));
-    } else if (const auto width = AsIndex(given[1])) {
+    } else if (const auto width = AsIndex(given[1]); width && given[1].kind() != ValueKind::kBigInteger) {
       if (*width > 4096) return runtime.OverBudget("tojson with an indent of more than 4096");
       indent = std::string(static_cast<size_t>(std::max<int64_t>(*width, 0)), ' ');
     } else if (!value.is_string()) {  // json.dumps writes a text before it looks at the indent
-      return runtime.RaiseType("can't multiply sequence by non-int of type '" +
-                               std::string(TypeName(given[1])) + "'");
+      if (given[1].is_undefined()) return runtime.RaiseUndefined(given[1]);
+      (void)AsRepeats(runtime, given[1]);
+      return Value::Error();
     }
   }
   std::string separators[2] = {indent ? "," : ", ", ": "};

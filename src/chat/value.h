@@ -101,6 +101,9 @@ class TextBuilder {
   std::vector<Segment> segments_;
 };
 
+// Levels of containers inside each other.
+inline constexpr uint32_t kMaxValueDepth = 200;
+
 enum class ValueKind : uint8_t {
   kError,    // an error is pending in the interpreter; never visible to a template
   kMissing,  // a variable that was not assigned yet; never visible to a template
