@@ -99,20 +99,18 @@ Status UnigramModel::Tokenize(std::string_view text, Scratch* scratch, std::vect
     }
     begin += n_first;
   }
-  std::vector<Scratch::Found>& path = scratch->path;
-  path.clear();
-  for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = best[end].begin) {
-    path.push_back({best[end].begin, end, best[end].id});
-  }
-  for (size_t i = path.size(); i-- > 0;) {
-    if (!unk_id_ || path[i].id != *unk_id_) {
-      out->push_back({path[i].id, path[i].begin, path[i].end});
+  std::vector<uint32_t>& ends = scratch->ends;
+  ends.clear();
+  for (auto end = static_cast<uint32_t>(text.size()); end > 0; end = best[end].begin) ends.push_back(end);
+  for (size_t i = ends.size(); i-- > 0;) {
+    const uint32_t begin = best[ends[i]].begin;
+    const uint32_t id = best[ends[i]].id;
+    if (!unk_id_ || id != *unk_id_) {
+      out->push_back({id, begin, ends[i]});
       continue;
     }
-    const uint32_t begin = path[i].begin;
-    uint32_t end = path[i].end;
-    while (i > 0 && path[i - 1].id == *unk_id_) end = path[--i].end;
-    AddUnknown(text, begin, end, out);
+    while (i > 0 && best[ends[i - 1]].id == *unk_id_) --i;
+    AddUnknown(text, begin, ends[i], out);
   }
   return {};
 }

@@ -36,11 +36,8 @@ class UnigramModel final : public Model {
       uint32_t begin = 0xFFFFFFFF;
       uint32_t id = 0;
     };
-    struct Found {
-      uint32_t begin, end, id;
-    };
-    std::vector<Best> best;   // of the paths that end at each byte
-    std::vector<Found> path;  // from its end
+    std::vector<Best> best;      // of the paths that end at each byte
+    std::vector<uint32_t> ends;  // of the tokens of the best path, the last one first
   };
   [[nodiscard]] Status Tokenize(std::string_view text, Scratch* scratch, std::vector<ModelToken>* out) const;
   [[nodiscard]] const Vocabulary& vocabulary() const override { return vocabulary_; }
