@@ -48,15 +48,16 @@ std::vector<json::Value> PartsOf(std::optional<json::Value> component, std::stri
   return out;
 }
 
-// A Split that leaves exactly the matches of its expression.
-std::optional<SplitPattern> PatternOf(json::Value split) {
+// The expression of a Split that leaves its matches, and with `keeps_rest` what is between them.
+std::optional<std::string_view> RegexOf(json::Value split, bool keeps_rest) {
   const auto pattern = split.Find("pattern");
   if (TypeOf(split) != "Split" || !pattern || !pattern->is_object()) return std::nullopt;
   const auto regex = pattern->Find("Regex");
   if (!regex || !regex->is_string()) return std::nullopt;
   const bool invert = IsTrue(split, "invert", false);
   if (!IsText(split, "behavior", invert ? "Removed" : "Isolated")) return std::nullopt;
-  return FindSplitPattern(regex->string());
+  if (invert && keeps_rest) return std::nullopt;
+  return regex->string();
 }
 
 bool IsByteLevel(json::Value component, bool use_regex) {
@@ -71,14 +72,20 @@ std::optional<FastForm> ByteLevelForm(const std::vector<json::Value>& normalizer
   form.nfc = !normalizers.empty();
   if (normalizers.size() > 1 || (form.nfc && TypeOf(normalizers[0]) != "NFC")) return std::nullopt;
   if (parts.size() == 1 && IsByteLevel(parts[0], true)) return form;
-  if (parts.size() != 2) return std::nullopt;
-  if (TypeOf(parts[0]) == "Digits" && IsTrue(parts[0], "individual_digits", false) &&
+  if (parts.size() < 2) return std::nullopt;
+  if (parts.size() == 2 && TypeOf(parts[0]) == "Digits" && IsTrue(parts[0], "individual_digits", false) &&
       IsByteLevel(parts[1], true)) {
     form.pattern = SplitPattern::kGpt2Digits;
     return form;
   }
-  const auto pattern = PatternOf(parts[0]);
-  if (!pattern || !IsByteLevel(parts[1], false)) return std::nullopt;
+  std::vector<std::string_view> regexes;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    const auto regex = RegexOf(parts[i], parts.size() > 2);
+    if (!regex) return std::nullopt;
+    regexes.push_back(*regex);
+  }
+  const auto pattern = FindSplitPattern(regexes);
+  if (!pattern || !IsByteLevel(parts.back(), false)) return std::nullopt;
   form.pattern = *pattern;
   return form;
 }

@@ -609,50 +609,123 @@ TEST(FastPath, Tok06OtherUnigramFilesTakeTheGeneralPath) {
   }
 }
 
-// The pattern, its words and the general engine's matches.
-void ExpectSplit(SplitPattern pattern, const Regex& regex, const std::string& text) {
-  RegexSearch search(regex, text);
-  std::array<Word, 3> words;
-  size_t at = 0;
-  while (true) {
-    const size_t n = SplitWords(pattern, text, &at, words.data(), words.size());
-    for (size_t i = 0; i < n; ++i) {
-      const auto match = search.Next();
-      ASSERT_TRUE(match.has_value() && *match) << EscapeForDisplay(text);
-      ASSERT_EQ((*match)->begin, words[i].begin) << EscapeForDisplay(text);
-      ASSERT_EQ((*match)->end, words[i].end) << EscapeForDisplay(text);
+// What one Split after another leaves, by the general engine: matches, and what is between them.
+std::vector<Word> SplitByRegexes(const std::vector<std::shared_ptr<const Regex>>& regexes,
+                                 const std::string& text) {
+  std::vector<Word> words = {{0, static_cast<uint32_t>(text.size())}};
+  for (const auto& regex : regexes) {
+    std::vector<Word> next;
+    for (const Word& word : words) {
+      const std::string_view part = std::string_view(text).substr(word.begin, word.end - word.begin);
+      RegexSearch search(*regex, part);
+      uint32_t at = word.begin;
+      while (true) {
+        const auto match = search.Next();
+        if (!match.has_value() || !*match) break;
+        const auto begin = word.begin + static_cast<uint32_t>((*match)->begin);
+        if (begin > at) next.push_back({at, begin});
+        at = word.begin + static_cast<uint32_t>((*match)->end);
+        next.push_back({begin, at});
+      }
+      if (at < word.end) next.push_back({at, word.end});
     }
-    if (at == text.size()) break;
+    words = std::move(next);
   }
-  const auto end = search.Next();
-  ASSERT_TRUE(end.has_value() && !*end);
+  return words;
+}
+
+void ExpectSplit(SplitPattern pattern, const std::vector<std::shared_ptr<const Regex>>& regexes,
+                 const std::string& text) {
+  const std::vector<Word> wanted = SplitByRegexes(regexes, text);
+  std::array<Word, 3> words;
+  size_t n_seen = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = SplitWords(pattern, text, &at, words.data(), words.size());
+    for (size_t i = 0; i < n; ++i, ++n_seen) {
+      ASSERT_LT(n_seen, wanted.size()) << EscapeForDisplay(text);
+      ASSERT_EQ(wanted[n_seen].begin, words[i].begin) << EscapeForDisplay(text);
+      ASSERT_EQ(wanted[n_seen].end, words[i].end) << EscapeForDisplay(text);
+    }
+  }
+  ASSERT_EQ(n_seen, text.empty() ? 0 : wanted.size());
 }
 
 TEST(Splitter, Tok07SameAsTheRegexEngine) {
-  constexpr const char* kExpressions[] = {
-      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-  for (const char* expression : kExpressions) {
-    const auto pattern = FindSplitPattern(expression);
+  const std::vector<std::vector<std::string_view>> families = {
+      {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+       "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+       "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}};
+  // What these patterns tell apart: cases, letters without one, marks, and characters that match nothing.
+  constexpr std::string_view kKinds[] = {"A",
+                                         "b",
+                                         "BC",
+                                         "de",
+                                         "\xC7\x85",
+                                         "\xCA\xB0",
+                                         "\xE6\x97\xA5",
+                                         "\xCC\x81",
+                                         "\xE3\x82\x99",
+                                         "\xE3\x83\xBB",
+                                         "\xE3\x81\xAE",
+                                         "\xE3\x81\x80",
+                                         "\xD0\x96",
+                                         "\xD0\xB6",
+                                         "\x01",
+                                         "\x02",
+                                         "\xE2\x80\x8B",
+                                         "\xE0\xA4\xBF",
+                                         "1",
+                                         "\xC2\xBD",
+                                         " ",
+                                         "\n",
+                                         "\r",
+                                         "\t",
+                                         "'",
+                                         "'s",
+                                         "'LL",
+                                         "/",
+                                         ".",
+                                         "-",
+                                         "\xE2\x80\x93",
+                                         "$",
+                                         "\xE3\x80\x87",
+                                         "\xE3\x80\x81"};
+  for (const std::vector<std::string_view>& family : families) {
+    const auto pattern = FindSplitPattern(family);
     ASSERT_TRUE(pattern.has_value());
-    const auto regex = Regex::Compile(expression);
-    ASSERT_TRUE(regex.has_value());
+    std::vector<std::shared_ptr<const Regex>> regexes;
+    for (const std::string_view expression : family) {
+      const auto regex = Regex::Compile(expression);
+      ASSERT_TRUE(regex.has_value());
+      regexes.push_back(*regex);
+    }
     for (char32_t c = 0; c < 0x110000; c = NextCodePoint(c)) {
-      ExpectSplit(*pattern, **regex, Surrounded(c));
+      ExpectSplit(*pattern, regexes, Surrounded(c));
       if (HasFatalFailure()) return;
     }
     Random random(3);
     for (int i = 0; i < 20000; ++i) {
-      ExpectSplit(*pattern, **regex, RandomText(&random, 1 + random.Below(12)));
+      ExpectSplit(*pattern, regexes, RandomText(&random, 1 + random.Below(12)));
+      std::string kinds;
+      for (uint64_t n = 1 + random.Below(10); n > 0; --n) kinds += kKinds[random.Below(std::size(kKinds))];
+      ExpectSplit(*pattern, regexes, kinds);
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_FALSE(FindSplitPattern(R"(\p{L}+)").has_value());
-  EXPECT_FALSE(
-      FindSplitPattern(
-          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")
-          .has_value());
+  const auto is_known = [](std::vector<std::string_view> expressions) {
+    return FindSplitPattern(expressions).has_value();
+  };
+  EXPECT_FALSE(is_known({}));
+  EXPECT_FALSE(is_known({R"(\p{L}+)"}));
+  EXPECT_FALSE(is_known({families[4][0]}));
+  EXPECT_FALSE(is_known({families[4][0], families[4][1]}));
+  EXPECT_FALSE(is_known({families[4][1], families[4][0], families[4][2]}));
+  EXPECT_FALSE(is_known(
+      {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}));
 }
 
 TEST(WordCache, KeepsWordsWhileItGrowsAndBeginsAnewWhenFull) {

@@ -3,10 +3,14 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tokenizer/aligned_text.h"
 #include "unicode/classes_v16_0.h"
 #include "unicode/numeric_v17_0.h"
+#include "unicode/properties_v16_0.h"
 
 namespace slm::tokenizer {
 namespace {
@@ -29,6 +33,18 @@ constexpr std::array<uint8_t, 128> kAsciiClasses = MakeAsciiClasses();
 
 constexpr uint64_t EveryByte(uint8_t byte) {
   return 0x0101010101010101u * byte;
+}
+
+// Length of 's 't 'm 'd 're 've 'll in any case at `at`, or 0; U+017F is a case of s.
+size_t AnyCaseContraction(const char* p, size_t n, size_t at) {
+  if (at + 1 >= n || p[at] != '\'') return 0;
+  const auto lower = [p](size_t i) { return static_cast<char>(p[i] | 0x20); };
+  const char first = lower(at + 1);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  if (at + 2 >= n) return 0;
+  if (p[at + 1] == '\xC5' && p[at + 2] == '\xBF') return 3;
+  const char second = lower(at + 2);
+  return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
 }
 
 // One text while it is cut. `kDigits`: numeric characters are cut out one by one, and the pieces
@@ -62,7 +78,7 @@ class Cutter {
     if (first.cls == kLetter) return LetterEnd(at + first.n_bytes);
     const char c = p_[at];
     if (c == '\'') {
-      if (const size_t n = AnyCaseContraction(at); n != 0) return at + n;
+      if (const size_t n = AnyCaseContraction(p_, n_, at); n != 0) return at + n;
     }
     size_t after = at + first.n_bytes;
     if (first.cls == kNumber) {
@@ -160,18 +176,200 @@ class Cutter {
     const char second = p_[at + 2];
     return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
   }
-  // The same in any case; U+017F is a case of s.
-  [[nodiscard]] size_t AnyCaseContraction(size_t at) const {
-    if (at + 1 >= n_) return 0;
-    const auto lower = [this](size_t i) { return static_cast<char>(p_[i] | 0x20); };
-    const char first = lower(at + 1);
-    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
-    if (at + 2 >= n_) return 0;
-    if (p_[at + 1] == '\xC5' && p_[at + 2] == '\xBF') return 3;
-    const char second = lower(at + 2);
-    return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
+
+  const char* p_;
+  size_t n_;
+};
+
+// More classes, of which a character may have several.
+constexpr uint8_t kUpper = 8;          // Lu, Lt, Lm, Lo, M: what GPT-4o's words begin with
+constexpr uint8_t kLower = 16;         // Ll, Lm, Lo, M: what they go on with
+constexpr uint8_t kPunctuation = 32;   // P, S
+constexpr uint8_t kLetterOrMark = 64;  // L, M
+constexpr uint8_t kEastAsian = 128;    // U+4E00 to U+9FA5, hiragana and katakana
+
+class ClassTable {
+ public:
+  ClassTable() : pages_(0x1100) {
+    std::vector<uint8_t> flags(0x110000);
+    const auto add = [&flags](std::string_view property, uint8_t flag) {
+      const auto ranges = unicode::PropertyRangesV16(property).value_or(std::span<const char32_t>());
+      for (size_t i = 0; i < ranges.size(); i += 2) {
+        for (char32_t c = ranges[i]; c <= ranges[i + 1]; ++c) flags[c] |= flag;
+      }
+    };
+    add("whitespace", kWhiteSpace);
+    add("n", kNumber);
+    add("l", kLetter | kLetterOrMark);
+    add("m", kUpper | kLower | kLetterOrMark);
+    for (const std::string_view name : {"lu", "lt", "lm", "lo"}) add(name, kUpper);
+    for (const std::string_view name : {"ll", "lm", "lo"}) add(name, kLower);
+    for (const std::string_view name : {"p", "s"}) add(name, kPunctuation);
+    for (char32_t c = 0x4E00; c <= 0x9FA5; ++c) flags[c] |= kEastAsian;
+    for (char32_t c = 0x3040; c <= 0x30FF; ++c) flags[c] |= kEastAsian;
+    std::map<std::string_view, uint16_t> seen;
+    for (size_t page = 0; page < pages_.size(); ++page) {
+      const std::string_view block(reinterpret_cast<const char*>(flags.data()) + page * 256, 256);
+      const auto [at, is_new] = seen.emplace(block, static_cast<uint16_t>(flags_.size() / 256));
+      if (is_new) flags_.insert(flags_.end(), block.begin(), block.end());
+      pages_[page] = at->second;
+    }
+  }
+  [[nodiscard]] uint8_t operator[](char32_t c) const {
+    return flags_[size_t{pages_[c >> 8]} << 8 | (c & 0xFF)];
   }
 
+ private:
+  std::vector<uint16_t> pages_;
+  std::vector<uint8_t> flags_;
+};
+
+// The patterns that need ClassTable.
+class WideCutter {
+ public:
+  explicit WideCutter(std::string_view text) : table_(Table()), p_(text.data()), n_(text.size()) {}
+
+  [[nodiscard]] size_t O200k(size_t at) const {
+    const Character first = Read(at);
+    const char c = p_[at];
+    const size_t after = at + first.n_bytes;
+    // A word, with a character before it that is no letter, number or end of line; else without.
+    const bool may_precede = (first.cls & (kLetter | kNumber)) == 0 && c != '\r' && c != '\n';
+    const Run with = may_precede ? UpperRun(after) : Run{};
+    const bool is_word = (first.cls & (kUpper | kLower)) != 0;
+    const Run without = is_word ? UpperRun(at) : Run{};
+    for (const Run& run : {with, without}) {
+      if (run.lower_end != 0) return run.lower_end + AnyCaseContraction(p_, n_, run.lower_end);
+    }
+    if (may_precede && with.end > after) return with.end + AnyCaseContraction(p_, n_, with.end);
+    if (is_word) return without.end + AnyCaseContraction(p_, n_, without.end);
+    if ((first.cls & kNumber) != 0) return NumberEnd(after);
+    const auto is_other = [](uint8_t cls) { return (cls & (kWhiteSpace | kLetter | kNumber)) == 0; };
+    if (is_other(first.cls) || (c == ' ' && after < n_ && is_other(Read(after).cls))) {
+      size_t end = RunEnd(after, is_other);
+      while (end < n_ && (p_[end] == '\n' || p_[end] == '\r' || p_[end] == '/')) ++end;
+      return end;
+    }
+    const size_t end = RunEnd(after, [](uint8_t cls) { return (cls & kWhiteSpace) != 0; });
+    return SpaceEnd(at, after, end, end == n_);
+  }
+
+  // Numbers and East Asian runs are pieces of their own, and so is what stands between: nothing looks
+  // beyond the piece it stands in.
+  [[nodiscard]] size_t DeepSeek(size_t at) const {
+    const Character first = Read(at);
+    if ((first.cls & kNumber) != 0) return NumberEnd(at + first.n_bytes);
+    const auto kind = static_cast<uint8_t>(first.cls & kEastAsian);
+    const auto stays = [kind](uint8_t cls) { return (cls & (kNumber | kEastAsian)) == kind; };
+    // The class of the character at `i`, or kNumber for the end of the piece.
+    const auto class_at = [&](size_t i) {
+      if (i >= n_) return kNumber;
+      const uint8_t cls = Read(i).cls;
+      return stays(cls) ? cls : kNumber;
+    };
+    const auto run_end = [&](size_t i, uint8_t wanted) {
+      return RunEnd(i, [&](uint8_t cls) { return stays(cls) && (cls & wanted) != 0; });
+    };
+    const char c = p_[at];
+    const size_t after = at + first.n_bytes;
+    const uint8_t next = class_at(after);
+    if ((first.cls & kPunctuation) != 0) {
+      if (first.n_bytes == 1 && after < n_ && IsAsciiLetter(p_[after])) {
+        size_t end = after + 1;
+        while (end < n_ && IsAsciiLetter(p_[end])) ++end;
+        return end;
+      }
+      const size_t end = run_end(after, kPunctuation);
+      return kind == 0 ? NewlineEnd(end) : end;
+    }
+    if ((first.cls & kLetterOrMark) != 0) return run_end(after, kLetterOrMark);
+    if ((next & kLetterOrMark) != 0 && c != '\r' && c != '\n') return run_end(after, kLetterOrMark);
+    if (c == ' ' && (next & kPunctuation) != 0) return NewlineEnd(run_end(after, kPunctuation));
+    if ((first.cls & kWhiteSpace) != 0) {
+      const size_t end = run_end(after, kWhiteSpace);
+      return SpaceEnd(at, after, end, class_at(end) == kNumber);
+    }
+    // What matches nothing, up to where something does.
+    size_t end = after;
+    while (end < n_) {
+      const Character one = Read(end);
+      if (!stays(one.cls) || (one.cls & (kPunctuation | kLetterOrMark | kWhiteSpace)) != 0) break;
+      if ((class_at(end + one.n_bytes) & kLetterOrMark) != 0) break;
+      end += one.n_bytes;
+    }
+    return end;
+  }
+
+ private:
+  struct Character {
+    uint8_t cls;
+    uint32_t n_bytes;
+  };
+  struct Run {
+    size_t end = 0;        // of the characters of kUpper
+    size_t lower_end = 0;  // of the longest part that ends in kLower, be it one of both or one after them
+  };
+  static const ClassTable& Table() {
+    static const ClassTable kTable;
+    return kTable;
+  }
+  static bool IsAsciiLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+  [[nodiscard]] Character Read(size_t at) const {
+    const auto byte = static_cast<uint8_t>(p_[at]);
+    if (byte < 0x80) return {table_[byte], 1};
+    const Scalar scalar = ReadScalar(p_ + at);
+    return {table_[scalar.value], scalar.n_bytes};
+  }
+  template <typename Wanted>
+  [[nodiscard]] size_t RunEnd(size_t at, Wanted wanted) const {
+    while (at < n_) {
+      const Character next = Read(at);
+      if (!wanted(next.cls)) break;
+      at += next.n_bytes;
+    }
+    return at;
+  }
+  // [upper]*[lower]+ takes all of `upper` if `lower` follows; else it gives back what is not also `lower`.
+  [[nodiscard]] Run UpperRun(size_t at) const {
+    Run run = {at, 0};
+    while (run.end < n_) {
+      const Character next = Read(run.end);
+      if ((next.cls & kUpper) == 0) {
+        if ((next.cls & kLower) == 0) break;
+        run.lower_end = RunEnd(run.end, [](uint8_t cls) { return (cls & kLower) != 0; });
+        break;
+      }
+      run.end += next.n_bytes;
+      if ((next.cls & kLower) != 0) run.lower_end = run.end;
+    }
+    return run;
+  }
+  // Of at most three numbers, of which one ends at `at`.
+  [[nodiscard]] size_t NumberEnd(size_t at) const {
+    for (size_t i = 1; i < 3 && at < n_; ++i) {
+      const Character next = Read(at);
+      if ((next.cls & kNumber) == 0) break;
+      at += next.n_bytes;
+    }
+    return at;
+  }
+  [[nodiscard]] size_t NewlineEnd(size_t at) const {
+    while (at < n_ && (p_[at] == '\n' || p_[at] == '\r')) ++at;
+    return at;
+  }
+  // \s*[\r\n]+|\s+(?!\S)|\s+ for white space [at, end), whose first character ends at `after_first`.
+  [[nodiscard]] size_t SpaceEnd(size_t at, size_t after_first, size_t end, bool ends_piece) const {
+    for (size_t i = end; i > at; --i) {
+      if (p_[i - 1] == '\n' || p_[i - 1] == '\r') return i;
+    }
+    if (ends_piece || end == after_first) return end;
+    size_t last = end - 1;
+    while (IsContinuation(p_[last])) --last;
+    return last;
+  }
+
+  const ClassTable& table_;
   const char* p_;
   size_t n_;
 };
@@ -191,7 +389,26 @@ size_t Fill(std::string_view text, size_t* at, Word* words, size_t capacity, Mat
 
 }  // namespace
 
-std::optional<SplitPattern> FindSplitPattern(std::string_view regex) {
+std::optional<SplitPattern> FindSplitPattern(std::span<const std::string_view> regexes) {
+  if (regexes.size() == 3) {
+    const bool is_deepseek =
+        regexes[0] == R"(\p{N}{1,3})" &&
+        regexes[1] == "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+" &&
+        regexes[2] == R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^)"
+                      "\r\n"
+                      R"(\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[)"
+                      "\r\n]*|\\s*[\r\n]+"
+                      R"(|\s+(?!\S)|\s+)";
+    return is_deepseek ? std::optional(SplitPattern::kDeepSeek) : std::nullopt;
+  }
+  if (regexes.size() != 1) return std::nullopt;
+  const std::string_view regex = regexes[0];
+  if (regex ==
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+      R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+      R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
+    return SplitPattern::kO200k;
+  }
   if (regex == R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") {
     return SplitPattern::kGpt2;
   }
@@ -218,6 +435,14 @@ size_t SplitWords(SplitPattern pattern, std::string_view text, size_t* at, Word*
       return Fill(text, at, words, capacity, [&cutter](size_t i) { return cutter.Cl100k<3>(i); });
     case SplitPattern::kQwen2:
       return Fill(text, at, words, capacity, [&cutter](size_t i) { return cutter.Cl100k<1>(i); });
+    case SplitPattern::kO200k: {
+      const WideCutter wide(text);
+      return Fill(text, at, words, capacity, [&wide](size_t i) { return wide.O200k(i); });
+    }
+    case SplitPattern::kDeepSeek: {
+      const WideCutter wide(text);
+      return Fill(text, at, words, capacity, [&wide](size_t i) { return wide.DeepSeek(i); });
+    }
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace slm::tokenizer {
@@ -16,10 +17,12 @@ enum class SplitPattern : uint8_t {
   kGpt2Digits,  // each numeric character (Unicode 17.0) cut out, then kGpt2 on what is between
   kCl100k,      // GPT-4's and Llama 3's: numbers in threes
   kQwen2,       // the same with numbers one by one
+  kO200k,       // GPT-4o's and gpt-oss's: words end where lower case turns to upper
+  kDeepSeek,    // three in a row: numbers in threes, Chinese and Japanese, then all that is between
 };
 
-// The family whose regular expression this is, as it stands in a Split pre-tokenizer.
-[[nodiscard]] std::optional<SplitPattern> FindSplitPattern(std::string_view regex);
+// The family whose regular expressions these are, as they stand in Split pre-tokenizers one after another.
+[[nodiscard]] std::optional<SplitPattern> FindSplitPattern(std::span<const std::string_view> regexes);
 
 struct Word {
   uint32_t begin;
