@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -280,6 +281,45 @@ std::string UnigramFile(std::string_view normalizer, std::string_view unk_id, bo
          R"(, "vocab": [)" + vocabulary + "]}}";
 }
 
+constexpr const char* kO200k =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kDeepSeekWords =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
+    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
+constexpr const char* kDeepSeek[] = {
+    R"(\p{N}{1,3})", "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
+    kDeepSeekWords};
+
+// The committed byte-level tokenizer with its cuts at these expressions.
+std::string WithSplits(std::string json, std::span<const char* const> expressions) {
+  std::string splits;
+  for (const std::string_view expression : expressions) {
+    splits += R"({"type":"Split","pattern":{"Regex":")";
+    for (const char c : expression) {
+      if (c == '\r' || c == '\n') {
+        splits += c == '\r' ? "\\r" : "\\n";
+        continue;
+      }
+      if (c == '\\' || c == '"') splits += '\\';
+      splits += c;
+    }
+    splits += R"("},"behavior":"Isolated","invert":false},)";
+  }
+  const std::string wanted = R"({"type":"Digits","individual_digits":true},)";
+  const size_t at = json.find(wanted);
+  if (at == std::string::npos) return "";
+  json.replace(at, wanted.size(), splits);
+  const size_t regex = json.find(R"("use_regex":true)", at);
+  if (regex == std::string::npos) return "";
+  return json.replace(regex, std::string_view(R"("use_regex":true)").size(), R"("use_regex":false)");
+}
+
 // Every tokenizer.json that is here and of a form with a fast path, one with normal form C, WordPiece, and
 // Unigram.
 const std::vector<Loaded>& FastTokenizers() {
@@ -306,6 +346,10 @@ const std::vector<Loaded>& FastTokenizers() {
     const size_t at = nfc.find(kNone);
     if (at != std::string::npos) nfc.replace(at, kNone.size(), R"("normalizer":{"type":"NFC"})");
     add("normal form C", true, at == std::string::npos ? "" : nfc);
+    const std::string bytes = ReadFile(source + "/vectors/tokenizer/byte_level_digits.tokenizer.json");
+    add("o200k", true, WithSplits(bytes, std::array{kO200k}));
+    add("Tekken", true, WithSplits(bytes, std::array{kTekken}));
+    add("DeepSeek", true, WithSplits(bytes, kDeepSeek));
     add("WordPiece", true, WordPieceFile("null"));
     add("WordPiece, cased", true, WordPieceFile(R"({"type": "BertNormalizer", "clean_text": true,
         "handle_chinese_chars": true, "strip_accents": null, "lowercase": false})"));
@@ -386,10 +430,12 @@ TEST(FastPath, Tok09ThereIsOneForTheCommittedTokenizers) {
     for (const char* name : {"byte_level_digits", "byte_fallback_metaspace", "byte_fallback_normalizer"}) {
       if (loaded.name == std::string(name) + ".tokenizer.json") ++n_committed;
     }
-    if (loaded.name == "tokenizer.json" || loaded.name == "normal form C") ++n_committed;
+    for (const char* name : {"tokenizer.json", "normal form C", "o200k", "Tekken", "DeepSeek"}) {
+      if (loaded.name == name) ++n_committed;
+    }
     if (loaded.name.starts_with("WordPiece") || loaded.name.starts_with("Unigram")) ++n_committed;
   }
-  EXPECT_EQ(n_committed, 17u);
+  EXPECT_EQ(n_committed, 20u);
 }
 
 TEST(FastPath, Tok13SameAsTheGeneralPathOnTheCorpus) {
@@ -650,50 +696,83 @@ void ExpectSplit(SplitPattern pattern, const std::vector<std::shared_ptr<const R
   ASSERT_EQ(n_seen, text.empty() ? 0 : wanted.size());
 }
 
+// What the patterns tell apart: letters of each case and of none, marks, punctuation, symbols, numbers,
+// white space, East Asian characters of each kind, controls and characters that are not assigned.
+constexpr std::string_view kCases[] = {"a",
+                                       "b",
+                                       "A",
+                                       "B",
+                                       "aB",
+                                       "Ab",
+                                       "\xC7\x85",
+                                       "\xC2\xAA",
+                                       "\xCA\xB0",
+                                       "\xD7\x90",
+                                       "\xE6\x97\xA5",
+                                       "\xE9\xBE\xA5",
+                                       "\xE9\xBE\xA6",
+                                       "\xE3\x81\x82",
+                                       "\xE3\x82\x99",
+                                       "\xE3\x82\x9B",
+                                       "\xE3\x82\xA0",
+                                       "\xE3\x83\xBB",
+                                       "\xE3\x83\xBC",
+                                       "\xE3\x81\x80",
+                                       "\xE3\x84\x80",
+                                       "\xE3\x80\xBF",
+                                       "\xCC\x81",
+                                       "\xD2\x88",
+                                       "\xE0\xA4\xBE",
+                                       "'",
+                                       "'s",
+                                       "'S",
+                                       "'\xC5\xBF",
+                                       "'ll",
+                                       "'VE",
+                                       "'v",
+                                       "\xE2\x80\x99s",
+                                       "/",
+                                       "\n",
+                                       "\r",
+                                       "\r\n",
+                                       " ",
+                                       "  ",
+                                       "\t",
+                                       "\xC2\xA0",
+                                       "\xE2\x80\xA8",
+                                       "\xC2\x85",
+                                       "1",
+                                       "22",
+                                       "4444",
+                                       "\xC2\xBD",
+                                       "\xD9\xA3",
+                                       ".",
+                                       "!",
+                                       "~",
+                                       "$",
+                                       "+",
+                                       "_",
+                                       "\xE2\x82\xAC",
+                                       "\xC2\xA7",
+                                       "\x01",
+                                       "\x7F",
+                                       "\xE2\x80\x8B",
+                                       "\xEF\xBF\xBF",
+                                       "\xEE\x80\x80",
+                                       "\xF0\x9F\x98\x80",
+                                       "\xC3\x9F",
+                                       "\xC3\x89",
+                                       "abcdefghij",
+                                       "ABCDEFGHIJ"};
+
 TEST(Splitter, Tok07SameAsTheRegexEngine) {
   const std::vector<std::vector<std::string_view>> families = {
       {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-      {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-      {R"(\p{N}{1,3})", "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
-       "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
-       "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"}};
-  // What these patterns tell apart: cases, letters without one, marks, and characters that match nothing.
-  constexpr std::string_view kKinds[] = {"A",
-                                         "b",
-                                         "BC",
-                                         "de",
-                                         "\xC7\x85",
-                                         "\xCA\xB0",
-                                         "\xE6\x97\xA5",
-                                         "\xCC\x81",
-                                         "\xE3\x82\x99",
-                                         "\xE3\x83\xBB",
-                                         "\xE3\x81\xAE",
-                                         "\xE3\x81\x80",
-                                         "\xD0\x96",
-                                         "\xD0\xB6",
-                                         "\x01",
-                                         "\x02",
-                                         "\xE2\x80\x8B",
-                                         "\xE0\xA4\xBF",
-                                         "1",
-                                         "\xC2\xBD",
-                                         " ",
-                                         "\n",
-                                         "\r",
-                                         "\t",
-                                         "'",
-                                         "'s",
-                                         "'LL",
-                                         "/",
-                                         ".",
-                                         "-",
-                                         "\xE2\x80\x93",
-                                         "$",
-                                         "\xE3\x80\x87",
-                                         "\xE3\x80\x81"};
+      {kO200k},
+      {kTekken},
+      {std::begin(kDeepSeek), std::end(kDeepSeek)}};
   for (const std::vector<std::string_view>& family : families) {
     const auto pattern = FindSplitPattern(family);
     ASSERT_TRUE(pattern.has_value());
@@ -707,11 +786,21 @@ TEST(Splitter, Tok07SameAsTheRegexEngine) {
       ExpectSplit(*pattern, regexes, Surrounded(c));
       if (HasFatalFailure()) return;
     }
+    // Each row of three, and longer ones at random.
+    for (const std::string_view a : kCases) {
+      for (const std::string_view b : kCases) {
+        for (const std::string_view c : kCases) {
+          if (kSanitized && (a.size() + b.size() * 3 + c.size()) % 5 != 0) continue;
+          ExpectSplit(*pattern, regexes, std::string(a) + std::string(b) + std::string(c));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
     Random random(3);
     for (int i = 0; i < 20000; ++i) {
       ExpectSplit(*pattern, regexes, RandomText(&random, 1 + random.Below(12)));
       std::string kinds;
-      for (uint64_t n = 1 + random.Below(10); n > 0; --n) kinds += kKinds[random.Below(std::size(kKinds))];
+      for (uint64_t n = 1 + random.Below(10); n > 0; --n) kinds += kCases[random.Below(std::size(kCases))];
       ExpectSplit(*pattern, regexes, kinds);
       if (HasFatalFailure()) return;
     }
@@ -721,11 +810,33 @@ TEST(Splitter, Tok07SameAsTheRegexEngine) {
   };
   EXPECT_FALSE(is_known({}));
   EXPECT_FALSE(is_known({R"(\p{L}+)"}));
-  EXPECT_FALSE(is_known({families[4][0]}));
-  EXPECT_FALSE(is_known({families[4][0], families[4][1]}));
-  EXPECT_FALSE(is_known({families[4][1], families[4][0], families[4][2]}));
+  EXPECT_FALSE(is_known({kTekken, kTekken}));
+  EXPECT_FALSE(is_known({kDeepSeek[0]}));
+  EXPECT_FALSE(is_known({kDeepSeek[0], kDeepSeek[1]}));
+  EXPECT_FALSE(is_known({kDeepSeek[1], kDeepSeek[0], kDeepSeek[2]}));
   EXPECT_FALSE(is_known(
       {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}));
+}
+
+// Rows on which an expression backtracks as far as it can take time in proportion to their length.
+TEST(Splitter, Tok07LongRowsAreCutInOneGo) {
+  for (const char* expression : {kO200k, kTekken}) {
+    const auto pattern = FindSplitPattern(std::vector<std::string_view>{expression});
+    ASSERT_TRUE(pattern.has_value());
+    const std::string capitals(1 << 20, 'A');
+    for (const std::string& text :
+         {capitals, "\xE6\x97\xA5" + capitals, "\xCC\x81" + capitals, capitals + "a"}) {
+      std::vector<size_t> ends;
+      std::array<Word, 8> words;
+      for (size_t at = 0; at < text.size();) {
+        const size_t n = SplitWords(*pattern, text, &at, words.data(), words.size());
+        for (size_t i = 0; i < n; ++i) ends.push_back(words[i].end);
+      }
+      std::vector<size_t> wanted = {text.size()};
+      if (text[0] != 'A') wanted.insert(wanted.begin(), text.size() - capitals.size());
+      EXPECT_EQ(ends, wanted);
+    }
+  }
 }
 
 TEST(WordCache, KeepsWordsWhileItGrowsAndBeginsAnewWhenFull) {

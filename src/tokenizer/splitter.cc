@@ -35,6 +35,18 @@ constexpr uint64_t EveryByte(uint8_t byte) {
   return 0x0101010101010101u * byte;
 }
 
+// How many of the eight bytes at `p`, from the first on, are ASCII letters: of both cases, or small ones.
+template <bool kBothCases>
+size_t CountLetters(const char* p) {
+  uint64_t block = 0;
+  std::memcpy(&block, p, 8);
+  const uint64_t low = (block | EveryByte(kBothCases ? 0x20 : 0)) & EveryByte(0x7F);
+  const uint64_t from_a = low + EveryByte(0x80 - 'a');
+  const uint64_t beyond_z = low + EveryByte(0x7F - 'z');
+  const uint64_t others = ~(from_a & ~beyond_z & ~block) & EveryByte(0x80);
+  return others == 0 ? 8 : static_cast<size_t>(std::countr_zero(others)) / 8;
+}
+
 // Length of 's 't 'm 'd 're 've 'll in any case at `at`, or 0; U+017F is a case of s.
 size_t AnyCaseContraction(const char* p, size_t n, size_t at) {
   if (at + 1 >= n || p[at] != '\'') return 0;
@@ -129,18 +141,9 @@ class Cutter {
   [[nodiscard]] size_t LetterEnd(size_t at) const {
     while (true) {
       while (at + 8 <= n_) {
-        uint64_t block = 0;
-        std::memcpy(&block, p_ + at, 8);
-        const uint64_t low = (block | EveryByte(0x20)) & EveryByte(0x7F);
-        const uint64_t from_a = low + EveryByte(0x80 - 'a');
-        const uint64_t beyond_z = low + EveryByte(0x7F - 'z');
-        const uint64_t others = ~(from_a & ~beyond_z & ~block) & EveryByte(0x80);
-        if (others == 0) {
-          at += 8;
-          continue;
-        }
-        at += static_cast<size_t>(std::countr_zero(others)) / 8;
-        break;
+        const size_t n = CountLetters<true>(p_ + at);
+        at += n;
+        if (n < 8) break;
       }
       // ASCII near the end of the text, and what is not ASCII.
       while (true) {
@@ -229,6 +232,8 @@ class WideCutter {
  public:
   explicit WideCutter(std::string_view text) : table_(Table()), p_(text.data()), n_(text.size()) {}
 
+  // Tekken's pattern is the same but for contractions, which it has not, and numbers, which it takes singly.
+  template <bool kContractions, size_t kNumbers>
   [[nodiscard]] size_t O200k(size_t at) const {
     const Character first = Read(at);
     const char c = p_[at];
@@ -238,12 +243,15 @@ class WideCutter {
     const Run with = may_precede ? UpperRun(after) : Run{};
     const bool is_word = (first.cls & (kUpper | kLower)) != 0;
     const Run without = is_word ? UpperRun(at) : Run{};
+    const auto word_end = [this](size_t end) {
+      return kContractions ? end + AnyCaseContraction(p_, n_, end) : end;
+    };
     for (const Run& run : {with, without}) {
-      if (run.lower_end != 0) return run.lower_end + AnyCaseContraction(p_, n_, run.lower_end);
+      if (run.lower_end != 0) return word_end(run.lower_end);
     }
-    if (may_precede && with.end > after) return with.end + AnyCaseContraction(p_, n_, with.end);
-    if (is_word) return without.end + AnyCaseContraction(p_, n_, without.end);
-    if ((first.cls & kNumber) != 0) return NumberEnd(after);
+    if (may_precede && with.end > after) return word_end(with.end);
+    if (is_word) return word_end(without.end);
+    if ((first.cls & kNumber) != 0) return NumberEnd<kNumbers>(after);
     const auto is_other = [](uint8_t cls) { return (cls & (kWhiteSpace | kLetter | kNumber)) == 0; };
     if (is_other(first.cls) || (c == ' ' && after < n_ && is_other(Read(after).cls))) {
       size_t end = RunEnd(after, is_other);
@@ -258,7 +266,7 @@ class WideCutter {
   // beyond the piece it stands in.
   [[nodiscard]] size_t DeepSeek(size_t at) const {
     const Character first = Read(at);
-    if ((first.cls & kNumber) != 0) return NumberEnd(at + first.n_bytes);
+    if ((first.cls & kNumber) != 0) return NumberEnd<3>(at + first.n_bytes);
     const auto kind = static_cast<uint8_t>(first.cls & kEastAsian);
     const auto stays = [kind](uint8_t cls) { return (cls & (kNumber | kEastAsian)) == kind; };
     // The class of the character at `i`, or kNumber for the end of the piece.
@@ -282,8 +290,10 @@ class WideCutter {
       const size_t end = run_end(after, kPunctuation);
       return kind == 0 ? NewlineEnd(end) : end;
     }
-    if ((first.cls & kLetterOrMark) != 0) return run_end(after, kLetterOrMark);
-    if ((next & kLetterOrMark) != 0 && c != '\r' && c != '\n') return run_end(after, kLetterOrMark);
+    if ((first.cls & kLetterOrMark) != 0 || ((next & kLetterOrMark) != 0 && c != '\r' && c != '\n')) {
+      const auto is_letter = [&](uint8_t cls) { return stays(cls) && (cls & kLetterOrMark) != 0; };
+      return kind == 0 ? LetterRunEnd<true>(after, is_letter) : RunEnd(after, is_letter);
+    }
     if (c == ' ' && (next & kPunctuation) != 0) return NewlineEnd(run_end(after, kPunctuation));
     if ((first.cls & kWhiteSpace) != 0) {
       const size_t end = run_end(after, kWhiteSpace);
@@ -330,6 +340,22 @@ class WideCutter {
     }
     return at;
   }
+  // The same where ASCII letters, of both cases or small ones, are wanted: eight of them at a time.
+  template <bool kBothCases, typename Wanted>
+  [[nodiscard]] size_t LetterRunEnd(size_t at, Wanted wanted) const {
+    while (at < n_) {
+      if (at + 8 <= n_ && static_cast<uint8_t>(p_[at]) < 0x80) {
+        const size_t n = CountLetters<kBothCases>(p_ + at);
+        at += n;
+        if (n == 8) continue;
+        if (static_cast<uint8_t>(p_[at]) < 0x80) return at;
+      }
+      const Character next = Read(at);
+      if (!wanted(next.cls)) break;
+      at += next.n_bytes;
+    }
+    return at;
+  }
   // [upper]*[lower]+ takes all of `upper` if `lower` follows; else it gives back what is not also `lower`.
   [[nodiscard]] Run UpperRun(size_t at) const {
     Run run = {at, 0};
@@ -337,7 +363,7 @@ class WideCutter {
       const Character next = Read(run.end);
       if ((next.cls & kUpper) == 0) {
         if ((next.cls & kLower) == 0) break;
-        run.lower_end = RunEnd(run.end, [](uint8_t cls) { return (cls & kLower) != 0; });
+        run.lower_end = LetterRunEnd<false>(run.end, [](uint8_t cls) { return (cls & kLower) != 0; });
         break;
       }
       run.end += next.n_bytes;
@@ -345,9 +371,10 @@ class WideCutter {
     }
     return run;
   }
-  // Of at most three numbers, of which one ends at `at`.
+  // Of at most `kNumbers` numbers, of which one ends at `at`.
+  template <size_t kNumbers>
   [[nodiscard]] size_t NumberEnd(size_t at) const {
-    for (size_t i = 1; i < 3 && at < n_; ++i) {
+    for (size_t i = 1; i < kNumbers && at < n_; ++i) {
       const Character next = Read(at);
       if ((next.cls & kNumber) == 0) break;
       at += next.n_bytes;
@@ -409,6 +436,11 @@ std::optional<SplitPattern> FindSplitPattern(std::span<const std::string_view> r
       R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
     return SplitPattern::kO200k;
   }
+  if (regex == R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+               R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+               R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
+    return SplitPattern::kTekken;
+  }
   if (regex == R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") {
     return SplitPattern::kGpt2;
   }
@@ -437,7 +469,11 @@ size_t SplitWords(SplitPattern pattern, std::string_view text, size_t* at, Word*
       return Fill(text, at, words, capacity, [&cutter](size_t i) { return cutter.Cl100k<1>(i); });
     case SplitPattern::kO200k: {
       const WideCutter wide(text);
-      return Fill(text, at, words, capacity, [&wide](size_t i) { return wide.O200k(i); });
+      return Fill(text, at, words, capacity, [&wide](size_t i) { return wide.O200k<true, 3>(i); });
+    }
+    case SplitPattern::kTekken: {
+      const WideCutter wide(text);
+      return Fill(text, at, words, capacity, [&wide](size_t i) { return wide.O200k<false, 1>(i); });
     }
     case SplitPattern::kDeepSeek: {
       const WideCutter wide(text);

@@ -18,6 +18,7 @@ enum class SplitPattern : uint8_t {
   kCl100k,      // GPT-4's and Llama 3's: numbers in threes
   kQwen2,       // the same with numbers one by one
   kO200k,       // GPT-4o's and gpt-oss's: words end where lower case turns to upper
+  kTekken,      // Mistral's: the same without contractions, and numbers one by one
   kDeepSeek,    // three in a row: numbers in threes, Chinese and Japanese, then all that is between
 };
 
