@@ -239,8 +239,7 @@ std::string UnigramFile(std::string_view normalizer, std::string_view unk_id, bo
                                        "aa",
                                        "aaa",
                                        "aaaaaaa",
-                                       "\xE2\x96\x81"
-                                       "aa",
+                                       "\u2581aa",
                                        "ab",
                                        "ba",
                                        "aab",
