@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/slm/commands.h"
+#include "apps/slm/prompt_owners.h"
 #include "apps/slm/sampling_args.h"
 #include "base/utf8.h"
 #include "evidence/candidate.h"
@@ -22,6 +23,7 @@ struct ChatArgs {
   std::string system;
   std::string kernel = "scalar";
   uint64_t max_new_tokens = 512;
+  bool explain = false;
   SamplingArgs sampling;
 };
 
@@ -63,7 +65,7 @@ class Conversation {
     messages_.push_back(evidence::MessageJson(role, content));
   }
 
-  Result<evidence::Prompt> Prepare() const {
+  evidence::CaseSpec Spec() const {
     evidence::CaseSpec spec;
     spec.id = "chat";
     spec.kind = golden::InputKind::kMessages;
@@ -72,11 +74,16 @@ class Conversation {
     for (const std::string& message : messages_) all += (all.size() > 1 ? "," : "") + message;
     all += "]";
     spec.data.assign(all.begin(), all.end());
-    return candidate_->Prepare(spec);
+    return spec;
   }
 
   Result<std::string> Answer() {
-    SLM_ASSIGN(const evidence::Prompt prompt, Prepare());
+    const evidence::CaseSpec spec = Spec();
+    SLM_ASSIGN(const evidence::Prompt prompt, candidate_->Prepare(spec));
+    if (args_.explain) {
+      SLM_ASSIGN(const auto owners, OwnersOfPrompt(*candidate_, spec, prompt));
+      if (owners) std::fprintf(stderr, "%s", prompt::TokenOwnersText(*owners).c_str());
+    }
     const std::span<const uint32_t> known = session_->ids();
     const auto shared =
         std::mismatch(known.begin(), known.end(), prompt.ids.begin(), prompt.ids.end()).first - known.begin();
@@ -192,6 +199,7 @@ void RegisterChat(Command& root, AppContext& context) {
   command.Option("--max-new-tokens", &args->max_new_tokens, "Of each answer, at most (default 512)",
                  WholeRange{1, evidence::kMaxNewTokens});
   AddSamplingOptions(command, &args->sampling);
+  command.Flag("--explain", &args->explain, "Before each answer, who emits BOS and EOS, on standard error");
   command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
   command.Help({.examples = {"slm chat model.slm", "slm chat model.slm --temperature 0.8 --seed 1",
                              "echo \"Hello\" | slm chat model.slm"},

@@ -12,6 +12,7 @@
 #include "codec/sha256.h"
 #include "prompt/data_encoding.h"
 #include "prompt/injection.h"
+#include "prompt/token_owners.h"
 #include "records/render_record.h"
 
 namespace slm::app {
@@ -65,22 +66,8 @@ Result<Explanation> ExplainRendering(const AppContext& app, const RenderArgs& ar
   SLM_ASSIGN(const auto tokenizer, TokenizerOf(app, args));
   if (tokenizer == nullptr) return explanation;
   SLM_ASSIGN(explanation.data, prompt::EncodeAsData(*tokenizer, rendered));
-  explanation.owners = prompt::OwnersOf(*tokenizer, rendered, model.special_tokens);
+  explanation.owners = prompt::OwnersOf(*tokenizer, model.special_tokens, {rendered.text, rendered.Spans()});
   return explanation;
-}
-
-std::string OwnerText(const char* name, const prompt::TokenOwner& owner) {
-  std::string text = std::string(name) + " |" + EscapeForDisplay(owner.token) + "|: " + owner.emitted_by +
-                     ", " + std::to_string(owner.n_by_template) + " times";
-  if (owner.would_double()) text += "; the tokenizer adds one to plain text and is told not to here";
-  if (owner.is_lost()) text += "; the tokenizer adds one to plain text, a rendered prompt has none";
-  return text + "\n";
-}
-
-void WriteOwner(const char* name, const prompt::TokenOwner& owner, json::Writer& out) {
-  out.Key(name).BeginObject().Key("token").String(owner.token).Key("emitted_by").String(owner.emitted_by);
-  out.Key("times").Uint(owner.n_by_template).Key("tokenizer_would_add").Bool(owner.tokenizer_would_add);
-  out.Key("would_double").Bool(owner.would_double()).EndObject();
 }
 
 Hash256 DigestOf(const chat::Program& program) {
@@ -100,10 +87,9 @@ void WriteExplanation(const Explanation& explanation, const chat::Program& progr
   out.EndArray().Key("analysis").Raw(chat::AnalysisJson(explanation.analysis));
   if (!explanation.data) return;
   const prompt::DataPrompt& data = *explanation.data;
-  out.Key("special_tokens").BeginObject();
-  WriteOwner("bos", explanation.owners->bos, out);
-  WriteOwner("eos", explanation.owners->eos, out);
-  out.EndObject().Key("content_as_data").BeginObject();
+  out.Key("special_tokens");
+  prompt::WriteTokenOwners(*explanation.owners, out);
+  out.Key("content_as_data").BeginObject();
   const auto ids = [&out](const char* name, const std::vector<uint32_t>& values) {
     out.Key(name).BeginArray();
     for (const uint32_t id : values) out.Uint(id);
@@ -139,7 +125,7 @@ std::string Explain(const chat::Rendered& rendered, const chat::Program& program
   }
   if (explanation.data) {
     const prompt::DataPrompt& data = *explanation.data;
-    text += OwnerText("BOS", explanation.owners->bos) + OwnerText("EOS", explanation.owners->eos);
+    text += prompt::TokenOwnersText(*explanation.owners);
     text += "content as data: " + std::to_string(data.ids.size()) + " ids, the reference " +
             std::to_string(data.reference_ids.size()) + "; " + std::to_string(data.changed_seams.size()) +
             " of " + std::to_string(data.parts.empty() ? 0 : data.parts.size() - 1) + " seams differ; " +

@@ -4,6 +4,7 @@
 
 #include "apps/slm/chain.h"
 #include "apps/slm/commands.h"
+#include "apps/slm/prompt_owners.h"
 #include "apps/slm/sampling_args.h"
 #include "base/utf8.h"
 #include "codec/sha256.h"
@@ -34,6 +35,7 @@ struct RunArgs {
   bool chat = false;
   bool ignore_eos = false;
   bool trace = false;
+  bool explain = false;
   SamplingArgs sampling;
   std::vector<std::string> stop;
 };
@@ -63,7 +65,8 @@ cbor::Array ErrorArray(const std::vector<Error>& errors) {
 
 // RUN-01: everything that a run binds. Raw output is kept as it came.
 Result<Hash256> Record(Store& store, const ArtifactNode& artifact, const evidence::Candidate& candidate,
-                       const Session& session, const Request& request, const Answer& answer) {
+                       const Session& session, const Request& request, const Answer& answer,
+                       const std::optional<prompt::TokenOwners>& owners) {
   SLM_ASSIGN(const evidence::RuntimeBuild build, ThisBuild());
   evidence::Backend backend;
   backend.kernel = session.kernel_name();
@@ -104,6 +107,7 @@ Result<Hash256> Record(Store& store, const ArtifactNode& artifact, const evidenc
                             {"n_vocab", answer.n_vocab},
                             {"warnings", TextArray(answer.warnings)},
                             {"errors", ErrorArray(answer.errors)}};
+  if (owners) node.metadata.Set("special_tokens", prompt::TokenOwnersCbor(*owners));
   cbor::Array stop_ids;
   for (const uint32_t id : request.stop_ids) stop_ids.emplace_back(id);
   node.metadata.Set("stop_ids", std::move(stop_ids));
@@ -199,13 +203,15 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
     return Fail(std::move(error).In(in_prompt ? "the prompt" : args.artifact));
   }
   records::Run& run = **created;
+  SLM_ASSIGN(const auto owners, OwnersOfPrompt(candidate, request.spec, run.prompt()));
+  if (args.explain && stream && owners) std::fprintf(stderr, "%s", prompt::TokenOwnersText(*owners).c_str());
   const Status stepped = records::Continue(run, on_step);
   SLM_ASSIGN(records::Run::End end, stepped.has_value() ? run.Finish() : run.FinishAfter(stepped.error()));
   if (stepped.has_value() && !end.text.empty()) SLM_TRY(on_step(std::nullopt, end.text, {}));
   const Answer answer = std::move(end.answer);
   std::string record_id;
   if (args.record) {
-    SLM_ASSIGN(const Hash256 id, Record(*store, artifact, candidate, session, request, answer));
+    SLM_ASSIGN(const Hash256 id, Record(*store, artifact, candidate, session, request, answer, owners));
     record_id = ToHex(id);
   }
   if (!stepped.has_value()) {
@@ -226,6 +232,10 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   out.Key("warnings").BeginArray();
   for (const std::string& warning : answer.warnings) out.String(warning);
   out.EndArray();
+  if (owners) {
+    out.Key("special_tokens");
+    prompt::WriteTokenOwners(*owners, out);
+  }
   if (!record_id.empty()) out.Key("run").String(record_id);
   out.EndObject();
   context.Print(out.Take() + "\n");
@@ -275,6 +285,8 @@ void RegisterRun(Command& root, AppContext& context) {
   command.Option("--stop", &args->stop, "End at this text, which is not shown; may be given several times");
   command.Flag("--trace", &args->trace,
                "How each token was chosen: filters, draw, probabilities; JSON Lines on standard error");
+  command.Flag("--explain", &args->explain,
+               "Who emits BOS and EOS, on standard error; --json has it in the document");
   command.Option("--kernel", &args->kernel, "scalar or vector; both give the same bits");
   command.Option("--threads", &args->threads, "1", WholeRange{1, 1024});
   command.Flag("--record", &args->record,
@@ -284,7 +296,7 @@ void RegisterRun(Command& root, AppContext& context) {
   command.Excludes(
       "--batch", {"prompt", "--ids", "--chat", "--max-new-tokens", "--ignore-eos", "--temperature", "--top-k",
                   "--top-p", "--min-p", "--repetition-penalty", "--repetition-window", "--min-new-tokens",
-                  "--ban", "--seed", "--stop", "--trace", "--record"});
+                  "--ban", "--seed", "--stop", "--trace", "--explain", "--record"});
   command.Help({.examples = {"slm run model.slm \"Once upon a time\" --max-new-tokens 64",
                              "slm run model.slm --ids 1,2,3 --json",
                              "slm run model.slm --chat \"Hello\" --temperature 0.8 --top-p 0.95 --seed 7"},

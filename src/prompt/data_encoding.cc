@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "prompt/token_owners.h"
+
 namespace slm::prompt {
 namespace {
 
@@ -18,10 +20,6 @@ std::vector<uint32_t> IdsWithin(const tokenizer::Encoding& whole, uint64_t begin
 }
 
 }  // namespace
-
-bool IsTemplateOwner(const std::string& owner) {
-  return owner == "template" || (owner.ends_with("_token") && owner.find_first_of(".[") == std::string::npos);
-}
 
 Result<DataPrompt> EncodeAsData(const tokenizer::Tokenizer& tokenizer, const chat::Rendered& rendered) {
   DataPrompt prompt;
@@ -67,40 +65,6 @@ Result<DataPrompt> EncodeAsData(const tokenizer::Tokenizer& tokenizer, const cha
     if (!same[i - 1] || !same[i]) prompt.changed_seams.push_back(prompt.parts[i].begin);
   }
   return prompt;
-}
-
-TokenOwners OwnersOf(const tokenizer::Tokenizer& tokenizer, const chat::Rendered& rendered,
-                     const SpecialTokens& special_tokens) {
-  TokenOwners owners;
-  const auto fill = [&](const char* name, const std::vector<uint32_t>& added, bool at_start,
-                        TokenOwner* owner) {
-    for (const auto& [key, text] : special_tokens) {
-      if (key == name) owner->token = text;
-    }
-    for (const uint32_t id : added) {
-      const auto text = tokenizer.IdToToken(id);
-      // A model that declares no token may still have its tokenizer add one.
-      if (!text || (!owner->token.empty() && *text != owner->token)) continue;
-      owner->tokenizer_would_add = true;
-      owner->token = *text;
-    }
-    if (owner->token.empty()) return;
-    for (const chat::Span& span : rendered.Spans()) {
-      if (!IsTemplateOwner(span.owner)) continue;
-      const std::string_view part = std::string_view(rendered.text).substr(span.begin, span.end - span.begin);
-      for (size_t at = part.find(owner->token); at != std::string_view::npos;
-           at = part.find(owner->token, at + owner->token.size())) {
-        ++owner->n_by_template;
-        const uint64_t begin = span.begin + at;
-        owner->first =
-            owner->first || (at_start ? begin == 0 : begin + owner->token.size() == rendered.text.size());
-      }
-    }
-    if (owner->n_by_template > 0) owner->emitted_by = "template";
-  };
-  fill("bos_token", tokenizer.prefix_ids(), true, &owners.bos);
-  fill("eos_token", tokenizer.suffix_ids(), false, &owners.eos);
-  return owners;
 }
 
 }  // namespace slm::prompt

@@ -1,4 +1,4 @@
-// From a rendered prompt to ids with content kept data (TPL-04), and who emits BOS and EOS (TPL-05).
+// From a rendered prompt to ids with content kept data (TPL-04).
 //
 // The reference encodes the whole text: a marker inside a message is then a marker. Here each part is encoded
 // by itself, parts of the template as they are, parts of the context without their markers: no text of a
@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -39,31 +38,9 @@ struct DataPrompt {
   uint64_t n_markers_in_content = 0;  // that the reference takes for markers
 };
 
-// Owners of a template's own bytes: the template, and the special tokens that a context gave in place of the
-// model's.
-[[nodiscard]] bool IsTemplateOwner(const std::string& owner);
-
 // Errors: those of Tokenizer::Encode.
 [[nodiscard]] Result<DataPrompt> EncodeAsData(const tokenizer::Tokenizer& tokenizer,
                                               const chat::Rendered& rendered);
-
-// Of one special token: what the template wrote and what the tokenizer would add to a plain text. A rendered
-// prompt is encoded without the tokenizer's additions, so nothing stands twice.
-struct TokenOwner {
-  std::string token;           // empty: the model declares none
-  uint64_t n_by_template = 0;  // times that the template wrote it
-  bool first = false;          // the text begins with it (BOS), or ends with it (EOS)
-  bool tokenizer_would_add = false;
-  std::string emitted_by = "none";  // "template" or "none"
-  [[nodiscard]] bool would_double() const { return first && tokenizer_would_add; }
-  [[nodiscard]] bool is_lost() const { return n_by_template == 0 && tokenizer_would_add; }
-};
-struct TokenOwners {
-  TokenOwner bos, eos;
-};
-using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
-[[nodiscard]] TokenOwners OwnersOf(const tokenizer::Tokenizer& tokenizer, const chat::Rendered& rendered,
-                                   const SpecialTokens& special_tokens);
 
 }  // namespace slm::prompt
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "chat/template.h"
 #include "prompt/data_encoding.h"
+#include "prompt/token_owners.h"
 #include "tokenizer/tokenizer.h"
 
 namespace slm::prompt {

@@ -109,32 +109,6 @@ TEST(PromptAsData, ASeamThatChangesIdsIsCounted) {
   EXPECT_EQ(cut->ids == cut->reference_ids, cut->changed_seams.empty());
 }
 
-TEST(PromptOwners, BosAndEosHaveOneOwnerInBothDirections) {
-  // llama2's post-processor puts <s> first; whether the template does so too decides nothing: it stands once.
-  const std::string file = std::string(SLM_SHARED_DIR) + "/vectors/tokenizers/models/llama2.tokenizer.json";
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "shared/vectors/tokenizers is not beside this tree";
-  const auto tokenizer = *Tokenizer::FromJson(ReadFile(file));
-  const SpecialTokens special = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
-  const std::string context = R"({"messages":[{"role":"user","content":"q <s> q"}]})";
-  const auto with = chat::Template::Compile("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
-  const chat::Rendered both = RenderText(*with, context, special);
-  const TokenOwners owners = OwnersOf(*tokenizer, both, special);
-  EXPECT_EQ(owners.bos.emitted_by, "template");
-  EXPECT_EQ(owners.bos.n_by_template, 1u);  // not the one in the message
-  EXPECT_TRUE(owners.bos.tokenizer_would_add);
-  EXPECT_TRUE(owners.bos.would_double());
-  EXPECT_TRUE(owners.eos.first);
-  EXPECT_FALSE(owners.eos.would_double());  // this tokenizer adds no EOS
-  const auto data = EncodeAsData(*tokenizer, both);
-  ASSERT_TRUE(data.has_value());
-  EXPECT_EQ(std::count(data->ids.begin(), data->ids.end(), *tokenizer->TokenToId("<s>")), 1);
-  const auto without = chat::Template::Compile("{{ messages[0].content }}");
-  const TokenOwners lost = OwnersOf(*tokenizer, RenderText(*without, context, special), special);
-  EXPECT_EQ(lost.bos.emitted_by, "none");
-  EXPECT_TRUE(lost.bos.is_lost());
-  EXPECT_FALSE(lost.bos.would_double());
-}
-
 TEST(InjectionCheck, ReportsWhichMarkerChangesWhat) {
   const auto tokenizer = WithMarkers({"<|im_start|>", "<|im_end|>"}, kDemo);
   const auto source = chat::Template::Compile(

@@ -6,6 +6,7 @@
 
 #include "codec/cbor.h"
 #include "evidence/receipt.h"
+#include "prompt/token_owners.h"
 #include "report/charts.h"
 #include "report/html_text.h"
 #include "report/report.h"
@@ -58,6 +59,7 @@ class Page {
     Curves();
     TopK();
     Generations();
+    SpecialTokens();
     Conflicts();
     NotProved();
     Environment();
@@ -361,6 +363,71 @@ class Page {
     std::string ids;
     for (const uint32_t id : generation.tokens) ids += (ids.empty() ? "" : " ") + std::to_string(id);
     return ids;
+  }
+
+  // The model's own token of that name: an id of the configuration, of several the first.
+  void AddSpecialToken(const char* name, const char* field, prompt::SpecialTokens* tokens) const {
+    const golden::ConfigField* config =
+        data_.reference == nullptr ? nullptr : data_.reference->content().FindConfig(field);
+    if (config == nullptr) return;
+    const cbor::Array* several = config->value.AsArray();
+    const cbor::Value* value = several == nullptr ? &config->value
+                               : several->empty() ? nullptr
+                                                  : &several->front();
+    const uint64_t* id = value == nullptr ? nullptr : value->AsUint();
+    if (id == nullptr || *id > UINT32_MAX) return;
+    if (auto text = data_.tokenizer->IdToToken(static_cast<uint32_t>(*id))) tokens->emplace_back(name, *text);
+  }
+
+  // TPL-05. Cases in which template, tokenizer and input share the tokens in the same way are one row.
+  void SpecialTokens() {
+    if (data_.candidate == nullptr || data_.tokenizer == nullptr) return;
+    prompt::SpecialTokens tokens;
+    AddSpecialToken("bos_token", "bos_token_id", &tokens);
+    AddSpecialToken("eos_token", "eos_token_id", &tokens);
+    struct Row {
+      std::string kind, bos, eos;
+      uint64_t n_cases = 0;
+    };
+    std::vector<Row> rows;
+    for (const golden::Case& one : data_.candidate->cases()) {
+      if (one.tokenizations.empty() || (!one.rendered && !one.input)) continue;
+      prompt::PromptText text;
+      if (one.rendered) {
+        text.text = AsText(ByteSpan(*one.rendered));
+        if (!one.ownership) continue;
+        for (const golden::OwnedInterval& part : *one.ownership)
+          text.spans.push_back({part.begin, part.end, part.owner});
+      } else {
+        text.text = AsText(ByteSpan(*one.input));
+        text.tokenizer_adds = one.tokenizations.front().add_special_tokens;
+      }
+      const prompt::TokenOwners owners = prompt::OwnersOf(*data_.tokenizer, tokens, text);
+      const auto cell = [](const prompt::TokenOwner& owner) {
+        return (owner.token.empty() ? "" : "<code>" + Escape(owner.token) + "</code> ") +
+               Escape(prompt::EmitterText(owner));
+      };
+      const std::string kind = one.rendered          ? "messages"
+                               : text.tokenizer_adds ? "text, the tokenizer adds its tokens"
+                                                     : "text alone";
+      Row row{kind, cell(owners.bos), cell(owners.eos)};
+      const auto same = std::find_if(rows.begin(), rows.end(), [&row](const Row& other) {
+        return other.kind == row.kind && other.bos == row.bos && other.eos == row.eos;
+      });
+      ++(same == rows.end() ? rows.emplace_back(std::move(row)) : *same).n_cases;
+    }
+    if (rows.empty()) return;
+    out_ +=
+        "<h2>Special tokens</h2>\n<p class=\"muted\">Who emits BOS and EOS in the prompts of the suite. A "
+        "rendered "
+        "prompt is encoded without the tokenizer's own tokens: the template wrote them.</p>\n<div "
+        "class=\"card scroll\"><table><thead><tr><th scope=\"col\">Prompt</th><th scope=\"col\" "
+        "class=\"n\">Cases</th><th scope=\"col\">BOS</th><th scope=\"col\">EOS</th></tr></thead><tbody>\n";
+    for (const Row& row : rows) {
+      out_ += "<tr><th scope=\"row\">" + row.kind + "</th><td class=\"n\">" + Grouped(row.n_cases) +
+              "</td><td>" + row.bos + "</td><td>" + row.eos + "</td></tr>\n";
+    }
+    out_ += "</tbody></table></div>\n";
   }
 
   void Generations() {

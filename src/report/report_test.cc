@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "compare/fake_suite.h"
 #include "compare/policy.h"
 #include "report/charts.h"
@@ -90,6 +93,38 @@ TEST(ReportTest, ThePageIsSelfContainedAndHarmless) {
   EXPECT_EQ(html.find("\xe2\x80\xae"), std::string::npos);
   EXPECT_NE(html.find("prefers-color-scheme:dark"), std::string::npos);
   EXPECT_NE(html.find("name=\"viewport\""), std::string::npos);
+}
+
+// TPL-05: a prompt of messages, whose BOS the template wrote, and two texts around which the tokenizer puts
+// its own, or does not.
+TEST(ReportTest, ThePageSaysWhoEmitsBosAndEos) {
+  const std::string file = std::string(SLM_SHARED_DIR) + "/vectors/tokenizers/models/llama2.tokenizer.json";
+  std::ifstream in(file, std::ios::binary);
+  if (!in) GTEST_SKIP() << "shared/vectors/tokenizers is not beside this tree";
+  const std::string json((std::istreambuf_iterator<char>(in)), {});
+  ReportData data = MakeData();
+  auto tokenizer = tokenizer::Tokenizer::FromJson(json);
+  ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().ToString();
+  data.tokenizer = *tokenizer;
+  compare::FakeSuite candidate = compare::MakeFakeSuite(golden::Mode::kCandidate);
+  golden::Case& text = candidate.Case("text").meta;
+  ASSERT_FALSE(text.tokenizations.empty());
+  for (golden::Tokenization& one : text.tokenizations) one.add_special_tokens = true;
+  data.candidate = candidate.Open();
+  const std::string adds = ReportHtml(data);
+  EXPECT_NE(adds.find("<td><code>&lt;s&gt;</code> the tokenizer, once</td><td>the model has none</td>"),
+            std::string::npos);
+  for (golden::Tokenization& one : text.tokenizations) one.add_special_tokens = false;
+  data.candidate = candidate.Open();
+  EXPECT_NE(ReportHtml(data).find("nobody; the tokenizer puts one around plain text and is told not to here"),
+            std::string::npos);
+  const std::string rendered = "<s>[INST] q [/INST]";
+  text.rendered = Bytes(rendered.begin(), rendered.end());
+  text.ownership = {
+      {{0, 10, "template"}, {10, 11, "messages[0].content"}, {11, rendered.size(), "template"}}};
+  data.candidate = candidate.Open();
+  EXPECT_NE(ReportHtml(data).find("the template, once; the tokenizer puts one around plain text"),
+            std::string::npos);
 }
 
 TEST(ReportTest, ThePageShowsEveryLevelAndTheFirstDifference_LVL_01) {
