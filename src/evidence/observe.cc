@@ -20,28 +20,6 @@ struct Wanted {
   std::optional<golden::Interval> columns;
 };
 
-std::vector<std::pair<uint32_t, uint32_t>> Narrow(const std::vector<std::pair<uint64_t, uint64_t>>& offsets) {
-  std::vector<std::pair<uint32_t, uint32_t>> out;
-  out.reserve(offsets.size());
-  for (const auto& [begin, end] : offsets)
-    out.emplace_back(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
-  return out;
-}
-
-// Neighbours of one owner become one interval, as the oracle writes them.
-std::vector<golden::OwnedInterval> OwnersOf(const chat::Rendered& rendered) {
-  std::vector<golden::OwnedInterval> out;
-  for (const chat::Span& span : rendered.Spans()) {
-    if (span.begin == span.end) continue;
-    if (!out.empty() && out.back().owner == span.owner) {
-      out.back().end = span.end;
-    } else {
-      out.push_back({span.begin, span.end, span.owner});
-    }
-  }
-  return out;
-}
-
 double Gap(std::span<const float> logits) {
   double best = -HUGE_VAL;
   double second = -HUGE_VAL;
@@ -132,35 +110,60 @@ golden::Observation Describe(const Wanted& wanted, uint64_t n_positions) {
   return out;
 }
 
-class Observer {
- public:
-  Observer(const Candidate& candidate, const ObserveOptions& options, const golden::GoldenWriter::Sink& sink)
-      : candidate_(candidate), options_(options), writer_(sink) {}
+}  // namespace
 
-  Status Run(const std::vector<CaseSpec>& cases) {
-    SLM_ASSIGN(session_,
-               Session::Create(candidate_.model(), {.max_positions = 0, .kernel = options_.kernel}));
-    for (size_t i = 0; i < cases.size(); ++i) {
-      auto status = RunCase(cases[i]);
-      if (!status.has_value()) {
-        Error error = std::move(status).error();
-        error.message = "case " + cases[i].id + ": " + error.message;
-        if (error.field.empty()) error.field = cases[i].id;
-        if (error.file.empty()) {  // else it is the output's
-          error.file = options_.cases_name;
-          error.byte_offset = cases[i].byte_offset;
-        }
-        return Fail(std::move(error));
-      }
-      if (options_.on_progress) options_.on_progress(i + 1, cases.size());
+class Observer::State {
+ public:
+  State(std::shared_ptr<const Artifact> artifact, std::shared_ptr<const Model> model, ObserveOptions options,
+        golden::GoldenWriter::Sink sink)
+      : artifact_(std::move(artifact)),
+        model_(std::move(model)),
+        options_(std::move(options)),
+        writer_(std::move(sink)) {}
+
+  Status Open() {
+    SLM_ASSIGN(session_, Session::Create(model_, {.max_positions = 0, .kernel = options_.kernel}));
+    return {};
+  }
+
+  Result<std::vector<uint32_t>> Run(const CaseSpec& spec, CaseText text) {
+    golden::Case out;
+    out.case_id = spec.id;
+    out.case_class = spec.case_class;
+    out.input_kind = spec.kind;
+    out.max_new_tokens = spec.max_new_tokens;
+    out.add_generation_prompt = spec.add_generation_prompt;
+    out.input = spec.data;
+    out.ids = std::move(text.ids);
+    out.positions = {0, out.ids.size()};
+    out.rendered = std::move(text.rendered);
+    out.ownership = std::move(text.ownership);
+    if (text.tokenization) out.tokenizations.push_back(*std::move(text.tokenization));
+    const bool sealed = spec.case_class == golden::CaseClass::kPrivateBehaviorCommitment;
+    SLM_TRY(RunModel(spec, sealed ? std::vector<Wanted>{} : WantedOf(spec, out.ids.size()), &out));
+    open_ = std::move(out);
+    return open_->generation ? open_->generation->tokens : std::vector<uint32_t>{};
+  }
+
+  void Close(std::string_view visible) {
+    golden::Case out = *std::move(open_);
+    open_.reset();
+    if (out.generation) {
+      out.generation->text.assign(visible.begin(), visible.end());
+      out.raw_output_commitment = golden::RawOutputCommitment(*out.generation);
     }
+    const bool sealed = out.case_class == golden::CaseClass::kPrivateBehaviorCommitment;
+    content_.cases.push_back(sealed ? Seal(std::move(out)) : std::move(out));
+  }
+
+  Status Finish() {
     SLM_TRY(Identify());
     return writer_.Finish(std::move(content_));
   }
 
  private:
   Status Identify() {
-    const Artifact& artifact = candidate_.artifact();
+    const Artifact& artifact = *artifact_;
     content_.mode = golden::Mode::kCandidate;
     content_.identities["artifact"] = artifact.root();
     SLM_ASSIGN(content_.identities["source"], SourceIdentityOf(artifact));
@@ -187,7 +190,7 @@ class Observer {
   }
 
   Status AddFrequencies() {
-    const std::vector<float>& frequencies = candidate_.model()->config().rope.inv_freq;
+    const std::vector<float>& frequencies = model_->config().rope.inv_freq;
     golden::Observation observation;
     observation.name = observation.role = "rope.inv_freq";
     observation.shape = {frequencies.size()};
@@ -210,7 +213,7 @@ class Observer {
       }
       return wanted;
     }
-    for (const Step& step : candidate_.model()->plan().steps) {
+    for (const Step& step : model_->plan().steps) {
       if (step.observation.empty() || step.op == Operator::kInverseFrequencies) continue;
       const bool named =
           std::find(options_.taps.begin(), options_.taps.end(), step.observation) != options_.taps.end();
@@ -231,48 +234,13 @@ class Observer {
     return ids == nullptr || ids->shape.size() != 2 ? options_.top_k : ids->shape[1];
   }
 
-  Status RunCase(const CaseSpec& spec) {
-    SLM_ASSIGN(const Prompt prompt, candidate_.Prepare(spec));
-    golden::Case out;
-    out.case_id = spec.id;
-    out.case_class = spec.case_class;
-    out.input_kind = spec.kind;
-    out.max_new_tokens = spec.max_new_tokens;
-    out.add_generation_prompt = spec.add_generation_prompt;
-    out.input = spec.data;
-    out.ids = prompt.ids;
-    out.positions = {0, prompt.ids.size()};
-    if (prompt.rendered) {
-      out.rendered = Bytes(prompt.rendered->text.begin(), prompt.rendered->text.end());
-      out.ownership = OwnersOf(*prompt.rendered);
-    }
-    if (prompt.encoding) {
-      golden::Tokenization tokenization;
-      tokenization.reference = "published";
-      tokenization.of = prompt.rendered ? "rendered" : "input";
-      tokenization.add_special_tokens = !prompt.rendered && spec.add_special_tokens;
-      tokenization.ids = prompt.encoding->ids;
-      tokenization.byte_offsets = Narrow(prompt.encoding->byte_offsets);
-      tokenization.scalar_offsets = Narrow(prompt.encoding->scalar_offsets);
-      SLM_ASSIGN(const std::string decoded,
-                 candidate_.tokenizer()->Decode(tokenization.ids, tokenizer::DecodeMode::kVisible));
-      tokenization.decoded = Bytes(decoded.begin(), decoded.end());
-      out.tokenizations.push_back(std::move(tokenization));
-    }
-    const bool sealed = spec.case_class == golden::CaseClass::kPrivateBehaviorCommitment;
-    SLM_TRY(RunModel(spec, prompt, sealed ? std::vector<Wanted>{} : WantedOf(spec, prompt.ids.size()), &out));
-    content_.cases.push_back(sealed ? Seal(std::move(out)) : std::move(out));
-    return {};
-  }
-
-  Status RunModel(const CaseSpec& spec, const Prompt& prompt, const std::vector<Wanted>& wanted,
-                  golden::Case* out) {
+  Status RunModel(const CaseSpec& spec, const std::vector<Wanted>& wanted, golden::Case* out) {
     SLM_TRY(session_->Truncate(0));
     ObservationRecorder recorder;
     TapSet taps;
     taps.tap = recorder.MakeTap();
     for (const Wanted& want : wanted) {
-      if (want.name != "logits" && candidate_.model()->plan().FindObservation(want.name) != nullptr) {
+      if (want.name != "logits" && model_->plan().FindObservation(want.name) != nullptr) {
         taps.names.push_back(want.name);
       }
     }
@@ -286,7 +254,7 @@ class Observer {
     generate.on_logits = [&gaps](uint64_t, std::span<const float> logits, uint32_t) {
       gaps.push_back(Gap(logits));
     };
-    SLM_ASSIGN(const slm::Generation generation, Generate(*session_, prompt.ids, generate, {}));
+    SLM_ASSIGN(const slm::Generation generation, Generate(*session_, out->ids, generate, {}));
     const std::vector<RecordedArray> arrays = recorder.Take();
     for (const Wanted& want : wanted) SLM_TRY(Store(want, arrays, generation.prompt_logits, spec, out));
     if (spec.max_new_tokens > 0) {
@@ -294,12 +262,6 @@ class Observer {
       result.tokens = generation.ids;
       result.gaps = std::move(gaps);
       result.stop_reason = StopReasonName(generation.stop_reason);
-      if (candidate_.tokenizer() != nullptr) {
-        SLM_ASSIGN(const std::string text,
-                   candidate_.tokenizer()->Decode(generation.ids, tokenizer::DecodeMode::kVisible));
-        result.text.assign(text.begin(), text.end());
-      }
-      out->raw_output_commitment = golden::RawOutputCommitment(result);
       out->generation = std::move(result);
     }
     return {};
@@ -391,12 +353,16 @@ class Observer {
     return sealed;
   }
 
-  const Candidate& candidate_;
-  const ObserveOptions& options_;
+  std::shared_ptr<const Artifact> artifact_;
+  std::shared_ptr<const Model> model_;
+  ObserveOptions options_;
   golden::GoldenWriter writer_;
   golden::Content content_;
+  std::optional<golden::Case> open_;  // run, its text not said yet
   std::unique_ptr<Session> session_;
 };
+
+namespace {
 
 // Feeds the logical row-major bytes of a tensor to the hash.
 void HashLogical(const Artifact& artifact, const TensorEntry& entry, Sha256* hash) {
@@ -504,16 +470,52 @@ Result<Hash256> SourceIdentityOf(const Artifact& artifact) {
   return Sha256Of(cbor::Encode(*files));
 }
 
-Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases, const ObserveOptions& options,
-               const golden::GoldenWriter::Sink& sink) {
+Result<std::unique_ptr<Observer>> Observer::Create(std::shared_ptr<const Artifact> artifact,
+                                                   std::shared_ptr<const Model> model, ObserveOptions options,
+                                                   golden::GoldenWriter::Sink sink) {
   for (const std::string& tap : options.taps) {
-    if (candidate.model()->plan().FindObservation(tap) == nullptr) {
+    if (model->plan().FindObservation(tap) == nullptr) {
       return Fail(
           MakeError(ErrorCode::kRunTap, "no observation of this name; slm inspect --explain lists them")
               .Field(tap));
     }
   }
-  return Observer(candidate, options, sink).Run(cases);
+  auto state =
+      std::make_unique<State>(std::move(artifact), std::move(model), std::move(options), std::move(sink));
+  SLM_TRY(state->Open());
+  return std::unique_ptr<Observer>(new Observer(std::move(state)));
+}
+
+Observer::Observer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Observer::~Observer() = default;
+
+Result<std::vector<uint32_t>> Observer::Run(const CaseSpec& spec, CaseText text) {
+  return state_->Run(spec, std::move(text));
+}
+void Observer::Close(std::string_view visible) {
+  state_->Close(visible);
+}
+Status Observer::Finish() {
+  return state_->Finish();
+}
+
+Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases, const ObserveOptions& options,
+               const golden::GoldenWriter::Sink& sink) {
+  SLM_ASSIGN(const std::unique_ptr<Observer> observer,
+             Observer::Create(candidate.artifact_handle(), candidate.model(), options, sink));
+  const auto run = [&](const CaseSpec& spec) -> Status {
+    SLM_ASSIGN(CaseText text, candidate.text()->TextOf(spec));
+    SLM_ASSIGN(const std::vector<uint32_t> ids, observer->Run(spec, std::move(text)));
+    SLM_ASSIGN(const std::string visible, candidate.text()->VisibleBytes(ids));
+    observer->Close(visible);
+    return {};
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (Status status = run(cases[i]); !status)
+      return Fail(ErrorOfCase(std::move(status).error(), cases[i], options.cases_name));
+    if (options.on_progress) options.on_progress(i + 1, cases.size());
+  }
+  return observer->Finish();
 }
 
 }  // namespace slm::evidence

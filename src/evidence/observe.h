@@ -10,10 +10,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "evidence/candidate.h"
+#include "evidence/case_text.h"
 #include "evidence/cases_file.h"
 #include "golden/golden.h"
 #include "runtime/session.h"
@@ -34,8 +36,35 @@ struct ObserveOptions {
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // cases; may be empty
 };
 
-// Errors: those of Candidate::Prepare and the session, at the case's record in the cases file, with the case
-// id in the message (and in `field`, where nothing else stands there), and of the sink.
+// One observation, case by case, for a caller that has the text half elsewhere. Each case is run, then closed
+// with the visible bytes of the ids that it generated.
+class Observer {
+ public:
+  // `options.like` and what the sink writes to outlive it; on_progress and cases_name are not used. Errors:
+  // RUN-TAP, those of Session::Create.
+  [[nodiscard]] static Result<std::unique_ptr<Observer>> Create(std::shared_ptr<const Artifact> artifact,
+                                                                std::shared_ptr<const Model> model,
+                                                                ObserveOptions options,
+                                                                golden::GoldenWriter::Sink sink);
+  ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  // The ids that the case generated. REQUIRES: no case is open. Errors: those of the session and of the sink.
+  [[nodiscard]] Result<std::vector<uint32_t>> Run(const CaseSpec& spec, CaseText text);
+  // REQUIRES: a case is open.
+  void Close(std::string_view visible);
+  // Writes what is left of the container. Call once, last.
+  [[nodiscard]] Status Finish();
+
+ private:
+  class State;
+  explicit Observer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// A whole observation. Errors: those of TextHalf::TextOf and the session, at the case's record in the cases
+// file, with the case id in the message (and in `field`, where nothing else stands there), and of the sink.
 [[nodiscard]] Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases,
                              const ObserveOptions& options, const golden::GoldenWriter::Sink& sink);
 
