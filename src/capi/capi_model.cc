@@ -15,7 +15,7 @@
 #include "codec/sha256.h"
 #include "evidence/build_nodes.h"
 #include "evidence/cases_file.h"
-#include "evidence/observe.h"
+#include "evidence/observer.h"
 #include "golden/golden.h"
 #include "identity/node.h"
 #include "ops/kernels.h"
