@@ -325,15 +325,20 @@ TEST_F(CapiTest, APromptOfTextNeedsItsIds) {
   EXPECT_EQ(run, nullptr);
 }
 
-// The texts are hashed again by whoever opens them.
+// What is read of the texts is hashed again by whoever opens them.
 TEST_F(CapiTest, ADamagedTextIsRefused) {
   slm_model* model = OpenModel();
   ASSERT_EQ(slm_model_texts(context_, model), 0);
   const std::string texts = Answer();
+  const auto artifact = *slm::Artifact::FromBytes({file_->begin(), file_->end()}, slm::Verify::kAllChunks);
+  const auto tokenizer =
+      std::find_if(artifact->blobs().begin(), artifact->blobs().end(),
+                   [](const slm::BlobEntry& blob) { return blob.kind == "tokenizer-json"; });
+  ASSERT_NE(tokenizer, artifact->blobs().end());
   slm_text* text = nullptr;
-  for (const auto& [at, code] : {std::pair<size_t, const char*>{20, "SLM-CRC"},
+  for (const auto& [at, code] : {std::pair<size_t, const char*>{100, "SLM-CRC"},
                                  {200, "SLM-MANIFEST"},
-                                 {texts.size() - 1, "SLM-BLOB-HASH"}}) {
+                                 {tokenizer->offset + tokenizer->size - 1, "SLM-BLOB-HASH"}}) {
     std::string bad = texts;
     bad[at] ^= 1;
     EXPECT_NE(slm_text_open(context_, Data(bad), bad.size(), &text), 0);

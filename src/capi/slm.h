@@ -161,7 +161,8 @@ void slm_observation_free(slm_context* context, slm_observation* observation);
 
 /* ---- text ------------------------------------------------------------------------------------------- */
 
-/* `bytes`: what slm_model_texts answered. Header, manifest and each text are hashed again here. Answer
+/* `bytes`: what slm_model_texts answered. Header, manifest and each text that is read are hashed again here.
+ * Answer
  * {"artifact": its root,"tokenizer": bool,"template": bool}: whether it has them. Errors: those of opening an
  * artifact, tokenizers and templates; SLM-BLOB-HASH. */
 int32_t slm_text_open(slm_context* context, const uint8_t* bytes, size_t size, slm_text** out);
