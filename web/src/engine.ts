@@ -153,18 +153,27 @@ export class Engine {
     // The modules, the storage and the first bytes are waited for together.
     const storage = this.platform.storage();
     const texts = this.start('slm-text', (module) => Promise.resolve({ module }));
-    texts.catch(() => undefined); // told below
-    const { source, drop } = opening(openSource(request.source), signal);
+    // A program that does not come ends the load at once.
+    const stop = new AbortController();
+    const onAbort = (): void => {
+      stop.abort();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    texts.catch(onAbort);
+    const { source, drop } = opening(openSource(request.source), stop.signal);
     const { artifact, cache, module, digest } = await this.start('slm', async (module) => ({
       ...(await loadArtifact(module, source, {
-        signal,
+        signal: stop.signal,
         onProgress: (progress) => this.platform.post({ id, event: { kind: 'progress', progress } }, []),
         storage: await storage,
         subtle: this.platform.subtle,
         retryDelay: 250,
       })),
       module,
-    })).finally(drop);
+    })).catch(async (fault: unknown) => {
+      if (!signal.aborted) await texts;
+      throw fault;
+    }).finally(drop);
     const words = await texts;
     const halves = new Halves(module, words.module, artifact);
     const session = halves.openSession(request.maxPositions);
