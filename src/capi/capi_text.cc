@@ -51,7 +51,7 @@ struct slm_text_run final : slm::capi::Handle {
 
 namespace {
 
-// Templates are converted elsewhere: what runs models holds no converter (TPL-01).
+// Templates are converted elsewhere: what runs templates holds no converter (TPL-01).
 Result<slm::chat::Template> NoProgram(std::string_view) {
   return Fail(MakeError(ErrorCode::kUnsupported,
                         "a template of the record's own needs its program, which slm_template_convert makes")
