@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the folder of compile_commands.json")
     parser.add_argument("--link-flags", required=True)
     parser.add_argument("--module", type=pathlib.Path, help="write JSON about this WebAssembly module instead")
+    parser.add_argument("--text-module", type=pathlib.Path, help="and about the one that makes ids of texts for it")
     args = parser.parse_args()
 
     compiler = program(args.compiler)
@@ -135,7 +136,8 @@ def main() -> None:
         "source_tree_sha256": source_tree_sha256(args.root),
     }
     if args.module is not None:
-        args.out.write_text(json.dumps({"executable_sha256": sha256_of(args.module), **values}, indent=1) + "\n")
+        modules = {"executable_sha256": sha256_of(args.module), "text_module_sha256": sha256_of(args.text_module)}
+        args.out.write_text(json.dumps({**modules, **values}, indent=1) + "\n")
         return
     rows = "\n".join(f"    .{name} = {quoted(text)}," for name, text in values.items())
     text = f"""// Written by tools/build_info.py.

@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB = ROOT / "web"
 BUILD = ROOT / "build" / "wasm"
-MODULES = [BUILD / "src" / "capi" / name for name in ("slm.wasm", "slm-evidence.wasm")]
+MODULES = [BUILD / "src" / "capi" / name for name in ("slm.wasm", "slm-text.wasm", "slm-evidence.wasm")]
 
 
 def run(*command: str, cwd: pathlib.Path = ROOT) -> None:

@@ -1,5 +1,5 @@
-// The C ABI's ground: context, result, memory. In every module; the model's calls are in capi_model.cc, those
-// of evidence in capi_evidence.cc.
+// The C ABI's ground: context, result, memory. In every module; the calls of models are in capi_model.cc,
+// those of texts in capi_text.cc, those of evidence in capi_evidence.cc.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -52,6 +52,10 @@ Error BadOption(json::Value value, std::string_view name, std::string_view what)
   return MakeError(ErrorCode::kCaseSchema, std::string(name) + " is " + std::string(what))
       .At(value.byte_offset())
       .Field(name);
+}
+
+Error TooManyCases() {
+  return MakeError(ErrorCode::kLimit, "a cases file of more than 64 MiB").At(kMaxCasesBytes);
 }
 
 }  // namespace slm::capi

@@ -177,6 +177,12 @@ Result<std::string> ReceiptParts(const slm_objects& objects, std::string_view re
     out.Key("blob").String(slm::ToHex(HashOf(run, "blob"))).EndObject();
   }
   out.EndArray().Key("module").String(slm::ToHex(HashOf(build, "executable_sha256")));
+  const bool has_text_module = build.metadata.Find("text_module_sha256") != nullptr;
+  out.Key("text_module");
+  if (has_text_module)
+    out.String(slm::ToHex(HashOf(build, "text_module_sha256")));
+  else
+    out.Raw("null");
   const slm::cbor::Value* engine = observation.metadata.Find("engine");
   out.Key("engine").Raw(engine == nullptr ? "null" : slm::cbor::ToJson(*engine, false)).EndObject();
   return out.Take();

@@ -1,6 +1,4 @@
-// The C ABI of a model: artifacts, records, runs, observations.
-#include <unistd.h>
-
+// The C ABI of a model: artifacts, sessions, runs, observations, on ids; texts are capi_text.cc's.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -16,15 +14,13 @@
 #include "capi/handles.h"
 #include "codec/sha256.h"
 #include "evidence/build_nodes.h"
-#include "evidence/candidate.h"
 #include "evidence/cases_file.h"
-#include "evidence/observe.h"
+#include "evidence/observer.h"
 #include "golden/golden.h"
 #include "identity/node.h"
 #include "ops/kernels.h"
-#include "records/render_record.h"
-#include "records/run_record.h"
-#include "records/token_record.h"
+#include "records/token_run.h"
+#include "runtime/bound_model.h"
 #include "runtime/session.h"
 #include "slm_file/artifact.h"
 #include "slm_file/file_header.h"
@@ -52,7 +48,6 @@ using slm::json::Writer;
 using slm::records::RecordStatus;
 
 constexpr size_t kBufferAlign = 64;
-constexpr uint64_t kMaxCasesBytes = uint64_t{64} << 20;
 
 struct FreeMemory {
   void operator()(uint8_t* memory) const { std::free(memory); }
@@ -75,7 +70,7 @@ class BufferSource : public slm::ByteSource {
 };
 
 struct SessionState {
-  std::shared_ptr<const slm::evidence::Candidate> candidate;
+  std::shared_ptr<const slm::Artifact> artifact;
   std::unique_ptr<slm::Session> session;
   uint64_t n_runs = 0;  // number of the run that may use the session
 };
@@ -94,10 +89,8 @@ struct slm_artifact final : slm::capi::Handle {
 struct slm_model final : slm::capi::Handle {
   static constexpr std::string_view kKind = "model";
   slm_model() : Handle(kKind) {}
-  std::shared_ptr<const slm::evidence::Candidate> candidate;
-  // Of the template, or why there is none.
-  Result<slm::records::TemplateModel> template_model = slm::records::TemplateModel();
-  std::optional<slm::records::TemplateCache> templates;  // of the template, made when first asked for
+  std::shared_ptr<const slm::Artifact> artifact;
+  std::shared_ptr<const slm::Model> model;
 };
 
 struct slm_session final : slm::capi::Handle {
@@ -111,7 +104,20 @@ struct slm_run final : slm::capi::Handle {
   slm_run() : Handle(kKind) {}
   std::shared_ptr<SessionState> state;
   uint64_t number = 0;
-  std::unique_ptr<slm::records::Run> run;
+  std::unique_ptr<slm::records::TokenRun> run;
+};
+
+struct slm_observation final : slm::capi::Handle {
+  static constexpr std::string_view kKind = "observation";
+  slm_observation() : Handle(kKind) {}
+  std::vector<slm::evidence::CaseSpec> cases;
+  std::vector<slm::evidence::CaseText> texts;  // of each case, until it runs
+  std::shared_ptr<const slm::golden::Golden> like;
+  bool has_text = false;  // the artifact has a tokenizer
+  size_t n_run = 0;
+  bool is_open = false;  // the last case's ids have no text yet
+  std::string bytes;     // of the container
+  std::unique_ptr<slm::evidence::Observer> observer;
 };
 
 namespace {
@@ -146,21 +152,14 @@ Result<std::unique_ptr<slm_artifact>> NewArtifact(slm::ByteSpan header_bytes, ui
   return artifact;
 }
 
-void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, Writer& out) {
-  out.Key(key).BeginArray();
-  for (const uint32_t id : ids) out.Uint(id);
-  out.EndArray();
+bool HasBlob(const slm::Artifact& artifact, std::string_view kind) {
+  return std::any_of(artifact.blobs().begin(), artifact.blobs().end(),
+                     [kind](const slm::BlobEntry& blob) { return blob.kind == kind; });
 }
 
-void WriteVisible(std::string_view text, Writer& out) {
-  out.Key("bytes").String(slm::ToBase64(slm::AsBytes(text)));
-  if (!slm::FindUtf8Fault(text)) out.Key("text").String(text);
-}
-
-void WriteModel(const slm::evidence::Candidate& candidate, Writer& out) {
-  const slm::Artifact& artifact = candidate.artifact();
-  const slm::EffectiveConfig& config = candidate.model()->config();
-  const slm::Plan& plan = candidate.model()->plan();
+void WriteModel(const slm::Artifact& artifact, const slm::Model& model, Writer& out) {
+  const slm::EffectiveConfig& config = model.config();
+  const slm::Plan& plan = model.plan();
   out.Key("artifact").String(slm::ToHex(artifact.root()));
   out.Key("file_size").Uint(artifact.file().size());
   out.Key("family").String(config.family);
@@ -172,43 +171,13 @@ void WriteModel(const slm::evidence::Candidate& candidate, Writer& out) {
   out.Key("eos_token_ids").BeginArray();
   for (const uint64_t id : config.eos_token_ids) out.Uint(id);
   out.EndArray();
-  out.Key("tokenizer").Bool(candidate.tokenizer() != nullptr);
-  out.Key("template").Bool(candidate.chat_template() != nullptr);
+  out.Key("tokenizer").Bool(HasBlob(artifact, "tokenizer-json"));
+  out.Key("template").Bool(HasBlob(artifact, "template-ir"));
   out.Key("observations").BeginArray();
   for (const slm::Step& step : plan.steps) {
     if (!step.observation.empty()) out.String(step.observation);
   }
   out.EndArray();
-}
-
-// Templates are converted elsewhere: what runs models holds no converter (TPL-01).
-Result<slm::chat::Template> NoProgram(std::string_view) {
-  return Fail(MakeError(ErrorCode::kUnsupported,
-                        "a template of the record's own needs its program, which slm_template_convert makes")
-                  .Field("template"));
-}
-
-Status NeedsTokenizer(const slm::evidence::Candidate& candidate) {
-  if (candidate.tokenizer() != nullptr) return {};
-  return Fail(ErrorCode::kUnsupported, "the artifact has no tokenizer; give token ids");
-}
-
-void WritePrompt(const slm::records::Run& run, Writer& out) {
-  const slm::evidence::Prompt& prompt = run.prompt();
-  WriteIds("prompt_ids", prompt.ids, out);
-  out.Key("n_fed").Uint(run.n_fed());
-  if (prompt.rendered) {
-    out.Key("rendered").BeginObject();
-    slm::records::WriteRendered(*prompt.rendered, out);
-    out.EndObject();
-  }
-  if (!prompt.encoding) return;
-  out.Key("text").String(prompt.rendered ? std::string_view(prompt.rendered->text)
-                                         : slm::AsText(run.request().spec.data));
-  out.Key("offsets").BeginObject();
-  slm::records::WriteOffsets("byte", prompt.encoding->byte_offsets, out);
-  slm::records::WriteOffsets("scalar", prompt.encoding->scalar_offsets, out);
-  out.EndObject();
 }
 
 void WriteTop(std::span<const float> logits, uint32_t k, Writer& out) {
@@ -235,15 +204,15 @@ void WriteTop(std::span<const float> logits, uint32_t k, Writer& out) {
 }
 
 // The run, if it may go on. A run whose session another one took is over.
-Result<slm::records::Run*> LiveRun(const slm_context& context, const slm_run* run) {
+Result<slm::records::TokenRun*> LiveRun(const slm_context& context, const slm_run* run) {
   if (!Knows(context, run)) return Fail(UnknownHandle("run"));
   if (run->number != run->state->n_runs)
     return Fail(MakeError(ErrorCode::kUsage, "a later run uses the session; this one is over").Field("run"));
   return run->run.get();
 }
 
-Status CheckFed(const slm::records::Run& run) {
-  if (run.n_fed() == run.prompt().ids.size()) return {};
+Status CheckFed(const slm::records::TokenRun& run) {
+  if (run.n_fed() == run.prompt_ids().size()) return {};
   return Fail(MakeError(ErrorCode::kUsage, "the prompt is not fed yet").Field("run"));
 }
 
@@ -253,70 +222,111 @@ Result<uint64_t> UintOption(const slm::json::Value& value, std::string_view name
   return *number;
 }
 
-struct ObserveRequest {
+Result<slm::evidence::ObserveOptions> ParseObserve(const slm::json::Value& record) {
+  SLM_TRY(slm::records::OnlyMembers(record, {"backend", "taps", "top_k", "prefill_chunk"}));
   slm::evidence::ObserveOptions options;
-  bool progress = false;
-};
-
-Result<ObserveRequest> ParseObserve(const slm::json::Value& record) {
-  SLM_TRY(slm::records::OnlyMembers(record, {"backend", "taps", "top_k", "prefill_chunk", "progress"}));
-  ObserveRequest request;
   const auto backend = record.Find("backend");
   if (!backend || !backend->is_string() || backend->string().empty())
     return Fail(BadOption(backend.value_or(record), "backend", "the name of this backend, a text"));
-  request.options.backend = backend->string();
+  options.backend = backend->string();
   if (const auto taps = record.Find("taps"); taps && !(taps->is_string() && taps->string() == "all")) {
     if (!taps->is_array()) return Fail(BadOption(*taps, "taps", "\"all\" or an array of names"));
-    request.options.all_taps = false;
+    options.all_taps = false;
     for (const slm::json::Value name : taps->children()) {
       if (!name.is_string()) return Fail(BadOption(name, "taps", "\"all\" or an array of names"));
-      request.options.taps.emplace_back(name.string());
+      options.taps.emplace_back(name.string());
     }
   }
   if (const auto top_k = record.Find("top_k")) {
-    SLM_ASSIGN(request.options.top_k, UintOption(*top_k, "top_k"));
+    SLM_ASSIGN(options.top_k, UintOption(*top_k, "top_k"));
   }
   if (const auto chunk = record.Find("prefill_chunk")) {
-    SLM_ASSIGN(request.options.prefill_chunk, UintOption(*chunk, "prefill_chunk"));
+    SLM_ASSIGN(options.prefill_chunk, UintOption(*chunk, "prefill_chunk"));
   }
-  if (const auto progress = record.Find("progress")) {
-    if (!progress->is_bool()) return Fail(BadOption(*progress, "progress", "true or false"));
-    request.progress = progress->boolean();
-  }
-  return request;
+  return options;
 }
 
-// A line for whoever reads file descriptor 1. Nothing depends on whether it arrives.
-void WriteProgress(uint64_t done, uint64_t total) {
-  const std::string line =
-      "{\"done\":" + std::to_string(done) + ",\"total\":" + std::to_string(total) + "}\n";
-  for (size_t at = 0; at < line.size();) {
-    const ssize_t written = write(STDOUT_FILENO, line.data() + at, line.size() - at);
-    if (written <= 0) return;
-    at += static_cast<size_t>(written);
+// The ids of a prompt: the record's own, or those that the text section made of its text or messages.
+Result<std::vector<uint32_t>> PromptIds(const slm::records::Request& request, std::string_view prompt) {
+  if (prompt.empty()) {
+    if (request.spec.kind == slm::golden::InputKind::kTokenIds) return request.spec.ids;
+    return Fail(MakeError(ErrorCode::kUsage, "a prompt of text needs what slm_text_run_new answered")
+                    .Field("prompt"));
   }
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(prompt));
+  const auto given = document.root().Find("prompt_ids");
+  if (!given || !given->is_array())
+    return Fail(BadOption(given.value_or(document.root()), "prompt_ids", "an array of ids"));
+  std::vector<uint32_t> ids;
+  for (const slm::json::Value item : given->children()) {
+    SLM_ASSIGN(const uint64_t id, UintOption(item, "prompt_ids"));
+    ids.push_back(static_cast<uint32_t>(id));
+  }
+  return ids;
 }
 
-Result<std::string> ObserveToBytes(const slm::evidence::Candidate& candidate, std::string_view options,
-                                   std::string_view cases_text, std::string_view like_bytes) {
-  SLM_ASSIGN(const slm::json::Document document, ParseObject(options));
-  SLM_ASSIGN(ObserveRequest request, ParseObserve(document.root()));
-  if (cases_text.size() > kMaxCasesBytes)
-    return Fail(MakeError(ErrorCode::kLimit, "a cases file of more than 64 MiB").At(kMaxCasesBytes));
-  SLM_ASSIGN(const auto cases, slm::evidence::ParseCases(cases_text));
-  request.options.cases_sha256 = slm::Sha256Of(slm::AsBytes(cases_text));
-  std::shared_ptr<const slm::golden::Golden> like;
+Result<std::vector<slm::evidence::CaseText>> ParseTexts(std::string_view texts, size_t n_cases) {
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(texts));
+  const auto rows = document.root().Find("cases");
+  std::vector<slm::evidence::CaseText> out;
+  if (rows && rows->is_array()) {
+    for (const slm::json::Value row : rows->children()) {
+      SLM_ASSIGN(out.emplace_back(), slm::evidence::ReadCaseText(row));
+    }
+  }
+  if (out.size() != n_cases)
+    return Fail(
+        BadOption(rows.value_or(document.root()), "cases", "what slm_text_cases answers for these cases"));
+  return out;
+}
+
+Result<std::unique_ptr<slm_observation>> NewObservation(const slm_model& model, std::string_view options_text,
+                                                        std::string_view cases_text, std::string_view texts,
+                                                        std::string_view like_bytes) {
+  auto observation = std::make_unique<slm_observation>();
+  SLM_ASSIGN(const slm::json::Document document, ParseObject(options_text));
+  SLM_ASSIGN(slm::evidence::ObserveOptions options, ParseObserve(document.root()));
+  if (cases_text.size() > slm::capi::kMaxCasesBytes) return Fail(slm::capi::TooManyCases());
+  SLM_ASSIGN(observation->cases, slm::evidence::ParseCases(cases_text));
+  SLM_ASSIGN(observation->texts, ParseTexts(texts, observation->cases.size()));
+  options.cases_sha256 = slm::Sha256Of(slm::AsBytes(cases_text));
   if (!like_bytes.empty()) {
-    SLM_ASSIGN(like, slm::golden::Golden::Open(slm::AsBytes(like_bytes)));
-    request.options.like = like.get();
+    const slm::ByteSpan like = slm::AsBytes(like_bytes);
+    SLM_ASSIGN(observation->like, slm::golden::Golden::FromBytes({like.begin(), like.end()}));
+    options.like = observation->like.get();
   }
-  if (request.progress) request.options.on_progress = WriteProgress;
-  std::string bytes;
-  SLM_TRY(slm::evidence::Observe(candidate, cases, request.options, [&bytes](slm::ByteSpan part) -> Status {
-    bytes.append(slm::AsText(part));
-    return {};
-  }));
-  return bytes;
+  observation->has_text = HasBlob(*model.artifact, "tokenizer-json");
+  SLM_ASSIGN(observation->observer,
+             slm::evidence::Observer::Create(model.artifact, model.model, std::move(options),
+                                             [bytes = &observation->bytes](slm::ByteSpan part) -> Status {
+                                               bytes->append(slm::AsText(part));
+                                               return {};
+                                             }));
+  return observation;
+}
+
+// Runs the next case; it stays open until its text is known.
+Status RunNextCase(slm_observation& observation, Writer& out) {
+  const size_t index = observation.n_run;
+  const slm::evidence::CaseSpec& spec = observation.cases[index];
+  auto ids = observation.observer->Run(spec, std::move(observation.texts[index]));
+  if (!ids) return Fail(slm::evidence::ErrorOfCase(std::move(ids).error(), spec, ""));
+  ++observation.n_run;
+  observation.is_open = observation.has_text && spec.max_new_tokens > 0;
+  if (!observation.is_open) observation.observer->Close("");
+  out.Key("done").Uint(observation.n_run).Key("total").Uint(observation.cases.size());
+  if (!observation.is_open) return {};
+  out.Key("ids").BeginArray();
+  for (const uint32_t id : *ids) out.Uint(id);
+  out.EndArray();
+  return {};
+}
+
+Status CheckClosed(const slm_observation& observation) {
+  if (!observation.is_open) return {};
+  return Fail(
+      MakeError(ErrorCode::kUsage, "the text of the last case's ids comes first (slm_observation_text)")
+          .Field("observation"));
 }
 
 }  // namespace
@@ -418,9 +428,9 @@ int32_t slm_model_open(slm_context* context, slm_artifact* artifact, slm_model**
               .Field("artifact"));
     }
     auto model = std::make_unique<slm_model>();
-    SLM_ASSIGN(model->candidate, slm::evidence::Candidate::Open(artifact->opened));
-    model->template_model = slm::records::TemplateOfArtifact(*artifact->opened, "");
-    WriteModel(*model->candidate, answer);
+    model->artifact = artifact->opened;
+    SLM_ASSIGN(model->model, slm::Model::Load(model->artifact));
+    WriteModel(*model->artifact, *model->model, answer);
     Drop(context, artifact);
     *out = Keep(context, std::move(model));
     return {};
@@ -431,42 +441,12 @@ SLM_EXPORT(slm_model_free) void slm_model_free(slm_context* context, slm_model* 
   if (context != nullptr) Drop(context, model);
 }
 
-SLM_EXPORT(slm_tokenize)
-int32_t slm_tokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size) {
+SLM_EXPORT(slm_model_texts) int32_t slm_model_texts(slm_context* context, slm_model* model) {
   if (context == nullptr) return kNullContext;
-  return AnswerRecord(context, record, size, [&](const slm::json::Value& value, Writer& out) -> RecordStatus {
-    if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
-    SLM_TRY(NeedsTokenizer(*model->candidate));
-    SLM_TRY(slm::records::TokenizeRecord(*model->candidate->tokenizer(), value, out));
-    return {};
-  });
-}
-
-SLM_EXPORT(slm_detokenize)
-int32_t slm_detokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size) {
-  if (context == nullptr) return kNullContext;
-  return AnswerRecord(context, record, size, [&](const slm::json::Value& value, Writer& out) -> RecordStatus {
-    if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
-    SLM_TRY(NeedsTokenizer(*model->candidate));
-    SLM_TRY(slm::records::DetokenizeRecord(*model->candidate->tokenizer(), value, out));
-    return {};
-  });
-}
-
-SLM_EXPORT(slm_render)
-int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size,
-                   const uint8_t* program, size_t program_size) {
-  if (context == nullptr) return kNullContext;
-  return AnswerRecord(context, record, size, [&](const slm::json::Value& value, Writer& out) -> RecordStatus {
-    if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
-    if (!model->template_model) return Fail(model->template_model.error());
-    if (!model->templates) model->templates.emplace(*model->template_model, NoProgram);
-    if (program_size == 0) return slm::records::RenderRecord(*model->templates, value, out);
-    slm::records::TemplateCache given(*model->template_model, [&](std::string_view) {
-      return slm::chat::Template::Load(slm::AsBytes(TextAt(program, program_size)));
-    });
-    return slm::records::RenderRecord(given, value, out);
-  });
+  if (!Knows(*context, model)) return Refuse(context, UnknownHandle("model"));
+  const slm::Artifact& artifact = *model->artifact;
+  context->result = slm::AsText(artifact.file().first(static_cast<size_t>(slm::EndOfTexts(artifact))));
+  return 0;
 }
 
 SLM_EXPORT(slm_session_new)
@@ -475,9 +455,8 @@ int32_t slm_session_new(slm_context* context, slm_model* model, uint32_t max_pos
   return AnswerWith(context, [&](Writer& answer) -> RecordStatus {
     if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
     auto state = std::make_shared<SessionState>();
-    state->candidate = model->candidate;
-    SLM_ASSIGN(state->session,
-               slm::Session::Create(model->candidate->model(), {.max_positions = max_positions}));
+    state->artifact = model->artifact;
+    SLM_ASSIGN(state->session, slm::Session::Create(model->model, {.max_positions = max_positions}));
     answer.Key("max_positions").Uint(state->session->max_positions());
     auto session = std::make_unique<slm_session>();
     session->state = std::move(state);
@@ -492,19 +471,21 @@ SLM_EXPORT(slm_session_free) void slm_session_free(slm_context* context, slm_ses
 
 SLM_EXPORT(slm_run_new)
 int32_t slm_run_new(slm_context* context, slm_session* session, const uint8_t* record, size_t size,
-                    slm_run** out) {
+                    const uint8_t* prompt, size_t prompt_size, slm_run** out) {
   if (context == nullptr) return kNullContext;
   return AnswerRecord(
       context, record, size, [&](const slm::json::Value& value, Writer& answer) -> RecordStatus {
         if (!Knows(*context, session)) return Fail(UnknownHandle("session"));
         SessionState& state = *session->state;
         SLM_ASSIGN(slm::records::Request request, slm::records::ParseRequest(value));
+        SLM_ASSIGN(std::vector<uint32_t> ids, PromptIds(request, TextAt(prompt, prompt_size)));
         auto run = std::make_unique<slm_run>();
-        SLM_ASSIGN(run->run, slm::records::Run::Create(*state.candidate, *state.session, std::move(request),
-                                                       {.reuse_prefix = true}));
+        SLM_ASSIGN(run->run,
+                   slm::records::TokenRun::Create(*state.artifact, *state.session, std::move(request),
+                                                  std::move(ids), {.reuse_prefix = true}));
         run->state = session->state;
         run->number = ++state.n_runs;
-        WritePrompt(*run->run, answer);
+        answer.Key("n_prompt").Uint(run->run->prompt_ids().size()).Key("n_fed").Uint(run->run->n_fed());
         *out = Keep(context, std::move(run));
         return {};
       });
@@ -513,8 +494,8 @@ int32_t slm_run_new(slm_context* context, slm_session* session, const uint8_t* r
 SLM_EXPORT(slm_run_prefill) int32_t slm_run_prefill(slm_context* context, slm_run* run, uint32_t count) {
   if (context == nullptr) return kNullContext;
   return AnswerWith(context, [&](Writer& out) -> RecordStatus {
-    SLM_ASSIGN(slm::records::Run* const live, LiveRun(*context, run));
-    const uint64_t n_prompt = live->prompt().ids.size();
+    SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
+    const uint64_t n_prompt = live->prompt_ids().size();
     if (n_prompt > 0 && live->n_fed() == n_prompt)
       return Fail(MakeError(ErrorCode::kUsage, "the prompt is fed already").Field("run"));
     SLM_TRY(live->Prefill(count));
@@ -526,13 +507,23 @@ SLM_EXPORT(slm_run_prefill) int32_t slm_run_prefill(slm_context* context, slm_ru
 SLM_EXPORT(slm_run_next) int32_t slm_run_next(slm_context* context, slm_run* run) {
   if (context == nullptr) return kNullContext;
   return AnswerWith(context, [&](Writer& out) -> RecordStatus {
-    SLM_ASSIGN(slm::records::Run* const live, LiveRun(*context, run));
+    SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
     SLM_TRY(CheckFed(*live));
     if (live->done()) return Fail(MakeError(ErrorCode::kUsage, "the run is done").Field("run"));
-    SLM_ASSIGN(const slm::records::Run::Step step, live->Next());
-    out.Key("id").Uint(step.id);
-    WriteVisible(step.text, out);
+    SLM_ASSIGN(const uint32_t id, live->Next());
+    out.Key("id").Uint(id);
     if (!live->last_trace().empty()) out.Key("trace").Raw(live->last_trace());
+    out.Key("done").Bool(live->done());
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_run_stop) int32_t slm_run_stop(slm_context* context, slm_run* run) {
+  if (context == nullptr) return kNullContext;
+  return AnswerWith(context, [&](Writer& out) -> RecordStatus {
+    SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
+    SLM_TRY(CheckFed(*live));
+    live->StopByString();
     out.Key("done").Bool(live->done());
     return {};
   });
@@ -541,7 +532,7 @@ SLM_EXPORT(slm_run_next) int32_t slm_run_next(slm_context* context, slm_run* run
 SLM_EXPORT(slm_run_top) int32_t slm_run_top(slm_context* context, slm_run* run, uint32_t k) {
   if (context == nullptr) return kNullContext;
   return AnswerWith(context, [&](Writer& out) -> RecordStatus {
-    SLM_ASSIGN(slm::records::Run* const live, LiveRun(*context, run));
+    SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
     SLM_TRY(CheckFed(*live));
     WriteTop(live->last_logits(), k, out);
     return {};
@@ -551,12 +542,13 @@ SLM_EXPORT(slm_run_top) int32_t slm_run_top(slm_context* context, slm_run* run, 
 SLM_EXPORT(slm_run_finish) int32_t slm_run_finish(slm_context* context, slm_run* run) {
   if (context == nullptr) return kNullContext;
   return AnswerWith(context, [&](Writer& out) -> RecordStatus {
-    SLM_ASSIGN(slm::records::Run* const live, LiveRun(*context, run));
-    SLM_ASSIGN(const slm::records::Run::End end, live->Finish());
-    slm::records::WriteAnswer(live->request(), end.answer, out);
-    out.Key("tail").String(slm::ToBase64(slm::AsBytes(end.text)));
+    SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
+    const slm::records::TokenAnswer answer = live->Finish();
+    slm::records::WriteTokens(answer.prompt_ids, answer.generation.ids, out);
+    slm::records::WriteEnd(live->request(), answer.generation, answer.kv_sha256, answer.trace, answer.n_vocab,
+                           out);
     out.Key("warnings").BeginArray();
-    for (const std::string& warning : end.answer.warnings) out.String(warning);
+    for (const std::string& warning : answer.warnings) out.String(warning);
     out.EndArray();
     Drop(context, run);
     return {};
@@ -567,17 +559,74 @@ SLM_EXPORT(slm_run_free) void slm_run_free(slm_context* context, slm_run* run) {
   if (context != nullptr) Drop(context, run);
 }
 
-SLM_EXPORT(slm_observe)
-int32_t slm_observe(slm_context* context, slm_model* model, const uint8_t* options, size_t options_size,
-                    const uint8_t* cases, size_t cases_size, const uint8_t* like, size_t like_size) {
+SLM_EXPORT(slm_observation_new)
+int32_t slm_observation_new(slm_context* context, slm_model* model, const uint8_t* options,
+                            size_t options_size, const uint8_t* cases, size_t cases_size,
+                            const uint8_t* texts, size_t texts_size, const uint8_t* like, size_t like_size,
+                            slm_observation** out) {
   if (context == nullptr) return kNullContext;
-  if (!Knows(*context, model)) return Refuse(context, UnknownHandle("model"));
+  return AnswerWith(context, [&](Writer& answer) -> RecordStatus {
+    if (!Knows(*context, model)) return Fail(UnknownHandle("model"));
+    SLM_ASSIGN(std::unique_ptr<slm_observation> observation,
+               NewObservation(*model, TextAt(options, options_size), TextAt(cases, cases_size),
+                              TextAt(texts, texts_size), TextAt(like, like_size)));
+    answer.Key("total").Uint(observation->cases.size());
+    *out = Keep(context, std::move(observation));
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_observation_next)
+int32_t slm_observation_next(slm_context* context, slm_observation* observation) {
+  if (context == nullptr) return kNullContext;
+  return AnswerWith(context, [&](Writer& out) -> RecordStatus {
+    if (!Knows(*context, observation)) return Fail(UnknownHandle("observation"));
+    SLM_TRY(CheckClosed(*observation));
+    if (observation->n_run == observation->cases.size())
+      return Fail(MakeError(ErrorCode::kUsage, "every case has run").Field("observation"));
+    if (Status status = RunNextCase(*observation, out); !status) {
+      Drop(context, observation);
+      return Fail(std::move(status).error());
+    }
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_observation_text)
+int32_t slm_observation_text(slm_context* context, slm_observation* observation, const uint8_t* text,
+                             size_t size) {
+  if (context == nullptr) return kNullContext;
+  return AnswerWith(context, [&](Writer&) -> RecordStatus {
+    if (!Knows(*context, observation)) return Fail(UnknownHandle("observation"));
+    if (!observation->is_open)
+      return Fail(MakeError(ErrorCode::kUsage, "no case waits for a text").Field("observation"));
+    observation->observer->Close(TextAt(text, size));
+    observation->is_open = false;
+    return {};
+  });
+}
+
+SLM_EXPORT(slm_observation_finish)
+int32_t slm_observation_finish(slm_context* context, slm_observation* observation) {
+  if (context == nullptr) return kNullContext;
+  const auto finish = [&]() -> Status {
+    if (!Knows(*context, observation)) return Fail(UnknownHandle("observation"));
+    SLM_TRY(CheckClosed(*observation));
+    if (observation->n_run < observation->cases.size())
+      return Fail(MakeError(ErrorCode::kUsage, "not every case has run").Field("observation"));
+    SLM_TRY(observation->observer->Finish());
+    return {};
+  };
   context->result.clear();
-  Result<std::string> bytes = ObserveToBytes(*model->candidate, TextAt(options, options_size),
-                                             TextAt(cases, cases_size), TextAt(like, like_size));
-  if (!bytes) return Refuse(context, bytes.error());
-  context->result = *std::move(bytes);
+  if (const Status status = finish(); !status) return Refuse(context, status.error());
+  context->result = std::move(observation->bytes);
+  Drop(context, observation);
   return 0;
+}
+
+SLM_EXPORT(slm_observation_free)
+void slm_observation_free(slm_context* context, slm_observation* observation) {
+  if (context != nullptr) Drop(context, observation);
 }
 
 }  // extern "C"

@@ -42,6 +42,7 @@ struct slm_context {
 namespace slm::capi {
 
 inline constexpr auto kNullContext = static_cast<int32_t>(ErrorCode::kUsage);
+inline constexpr uint64_t kMaxCasesBytes = uint64_t{64} << 20;
 
 [[nodiscard]] std::string_view TextAt(const uint8_t* data, size_t size);
 // Leaves the error's document in the context. Its number.
@@ -51,6 +52,8 @@ int32_t Refuse(slm_context* context, const Error& error, const records::ErrorPla
 int32_t AnswerRecord(slm_context* context, const uint8_t* record, size_t size,
                      const records::Handler& handle);
 
+// LIMIT, of a cases file.
+[[nodiscard]] Error TooManyCases();
 // A request's text. Errors: those of json::Parse, JSON-TYPE for what is no object.
 [[nodiscard]] Result<json::Document> ParseObject(std::string_view text);
 [[nodiscard]] Error BadOption(json::Value value, std::string_view name, std::string_view what);

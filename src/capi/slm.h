@@ -10,8 +10,11 @@
  * keep what they stand on alive; the order of freeing does not matter. Text is bytes with a size, U+0000 is
  * ordinary text, nothing is terminated by it.
  *
- * The WebAssembly build is two modules over this header: slm.wasm has everything but the sections "evidence"
- * and "templates"; slm-evidence.wasm has those two and what stands before "opening an artifact".
+ * The WebAssembly build is three modules over this header, each with what stands before "opening an
+ * artifact": slm.wasm has the sections from there to "observing", which run models on ids; slm-text.wasm has
+ * "text", which makes ids of texts and texts of ids; slm-evidence.wasm has "evidence" and "templates". They
+ * share no memory: what goes from one to another goes through the caller, as the calls say. A native build
+ * holds all.
  *
  * A context and everything made with it is used by one thread at a time. Texts and buffers that are given to
  * a call need to live during the call only.
@@ -28,12 +31,15 @@ extern "C" {
 
 #define SLM_ABI_VERSION 1
 
-typedef struct slm_context slm_context;   /* result buffer, known handles */
-typedef struct slm_artifact slm_artifact; /* a .slm while it is filled and checked */
-typedef struct slm_model slm_model;       /* an opened .slm: weights, tokenizer, template */
-typedef struct slm_session slm_session;   /* one sequence: its key/value cache */
-typedef struct slm_run slm_run;           /* one generation, step by step */
-typedef struct slm_objects slm_objects;   /* nodes and blobs in memory, by id */
+typedef struct slm_context slm_context;         /* result buffer, known handles */
+typedef struct slm_artifact slm_artifact;       /* a .slm while it is filled and checked */
+typedef struct slm_model slm_model;             /* an opened .slm: its weights */
+typedef struct slm_text slm_text;               /* an opened .slm: tokenizer, template */
+typedef struct slm_session slm_session;         /* one sequence: its key/value cache */
+typedef struct slm_run slm_run;                 /* one generation, step by step: its ids */
+typedef struct slm_text_run slm_text_run;       /* the same generation: its text */
+typedef struct slm_observation slm_observation; /* one suite of cases, case by case */
+typedef struct slm_objects slm_objects;         /* nodes and blobs in memory, by id */
 
 /* SLM_ABI_VERSION of the library. */
 uint32_t slm_abi_version(void);
@@ -65,7 +71,7 @@ void slm_sha256(const uint8_t* data, size_t size, uint8_t* out);
  *   slm_artifact_head    manifest and chunk table are checked against the header's hashes
  *   (the caller writes chunk after chunk, in any order)
  *   slm_artifact_chunk   each chunk is checked against the table
- *   slm_model_open       all chunks were; weights, tokenizer and template are opened
+ *   slm_model_open       all chunks were; the weights are opened
  */
 
 /* `header`: at least 192 bytes, or the whole file where it has fewer. `file_size`: as the source states it;
@@ -92,14 +98,8 @@ void slm_artifact_free(slm_context* context, slm_artifact* artifact);
  * "license","observations":[names]}. Errors: USAGE while a chunk is not checked; those of opening a model. */
 int32_t slm_model_open(slm_context* context, slm_artifact* artifact, slm_model** out);
 void slm_model_free(slm_context* context, slm_model* model);
-
-/* ---- records: one JSON object in, one out, as `slm tokenize|detokenize|render --batch` --------------- */
-int32_t slm_tokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size);
-int32_t slm_detokenize(slm_context* context, slm_model* model, const uint8_t* record, size_t size);
-/* `program`: what slm_template_convert made of the record's "template", where it has one; else null.
- * UNSUPPORTED for a template without its program. */
-int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record, size_t size,
-                   const uint8_t* program, size_t program_size);
+/* Answer: the artifact's first bytes, from its header to the end of its last text, for slm_text_open. */
+int32_t slm_model_texts(slm_context* context, slm_model* model);
 
 /* ---- generating ------------------------------------------------------------------------------------- */
 
@@ -108,25 +108,28 @@ int32_t slm_render(slm_context* context, slm_model* model, const uint8_t* record
 int32_t slm_session_new(slm_context* context, slm_model* model, uint32_t max_positions, slm_session** out);
 void slm_session_free(slm_context* context, slm_session* session);
 
-/* A record of `slm run --batch`. The session is cut back to the prefix of ids that it shares with the prompt;
- * no bit depends on it. One run of a session at a time: an earlier one that is not finished is over. Answer
- * {"prompt_ids", "n_fed"; where there is text "text","offsets"; for messages "rendered": as render answers}.
- */
+/* A record of `slm run --batch`. `prompt`: what slm_text_run_new answered to it, whose "prompt_ids" are
+ * taken; null for a record of ids. The session is cut back to the prefix of ids that it shares with the
+ * prompt; no bit depends on it. One run of a session at a time: an earlier one that is not finished is over.
+ * Stop strings are not looked for here: see slm_run_stop. Answer {"n_prompt","n_fed"}. */
 int32_t slm_run_new(slm_context* context, slm_session* session, const uint8_t* record, size_t size,
-                    slm_run** out);
+                    const uint8_t* prompt, size_t prompt_size, slm_run** out);
 /* Feeds at most `count` further ids of the prompt; 0: all. No bit depends on it. Answer {"n_fed","n_prompt",
  * "done"}; done: no token follows. */
 int32_t slm_run_prefill(slm_context* context, slm_run* run, uint32_t count);
-/* Chooses the next token. Answer {"id","bytes": base64 of what it made visible,"done"; "text" where these are
- * well-formed; "trace" where the record asks for it}. USAGE before the prompt is fed, or when done. */
+/* Chooses the next token. Answer {"id","done"; "trace" where the record asks for it}. USAGE before the prompt
+ * is fed, or when done. */
 int32_t slm_run_next(slm_context* context, slm_run* run);
+/* The last token completed a stop string (slm_text_run_push says "stopped"): no token follows, also where one
+ * was the last anyway. Answer {"done"}. */
+int32_t slm_run_stop(slm_context* context, slm_run* run);
 /* The `k` likeliest tokens at the last step (before it: after the prompt), by logit descending, then id.
  * Answer
  * {"ids","logits","probabilities","margin"}: probabilities among all tokens at temperature 1, in binary64,
  * for display; margin is the difference of the two largest logits. */
 int32_t slm_run_top(slm_context* context, slm_run* run, uint32_t k);
-/* Ends the run; its handle is gone. Answer: that of `slm run --batch`, with "tail" (base64 of the visible
- * bytes that were held back) and "warnings". stop_reason is "cancelled" for a run that was not done. */
+/* Ends the run; its handle is gone. Answer: the members of `slm run --batch` that are no text, and
+ * "warnings". stop_reason is "cancelled" for a run that was not done. */
 int32_t slm_run_finish(slm_context* context, slm_run* run);
 void slm_run_free(slm_context* context, slm_run* run);
 
@@ -136,12 +139,59 @@ void slm_run_free(slm_context* context, slm_run* run);
  * this backend, e.g. "wasm-scalar@chromium"; `id` is the id of the backend-profile node that these make. */
 int32_t slm_identity(slm_context* context, const uint8_t* name, size_t name_size);
 
-/* Runs a cases file (docs/spec/cases.md). Answer: the golden container's bytes, those of `slm observe`.
- * `options`: {"backend": name, "taps": "all" or [names], "top_k", "prefill_chunk", "progress": bool}, all but
- * backend optional. `like`: a container whose arrays and slices are kept, or null. With progress each case
- * writes a line {"done","total"} to file descriptor 1. Errors: those of cases, containers and runs. */
-int32_t slm_observe(slm_context* context, slm_model* model, const uint8_t* options, size_t options_size,
-                    const uint8_t* cases, size_t cases_size, const uint8_t* like, size_t like_size);
+/* Begins to run a cases file (docs/spec/cases.md). `options`: {"backend": name, "taps": "all" or [names],
+ * "top_k", "prefill_chunk"}, all but backend optional. `texts`: what slm_text_cases answered for the same
+ * file. `like`: a container whose arrays and slices are kept, or null. Answer {"total"}: cases. Errors: those
+ * of cases and containers, RUN-TAP, MEMORY. */
+int32_t slm_observation_new(slm_context* context, slm_model* model, const uint8_t* options,
+                            size_t options_size, const uint8_t* cases, size_t cases_size,
+                            const uint8_t* texts, size_t texts_size, const uint8_t* like, size_t like_size,
+                            slm_observation** out);
+/* Runs the next case. Answer {"done","total"; "ids" where it generates and the artifact has a tokenizer}.
+ * Where there are ids, slm_observation_text comes before any other call. USAGE when every case has run; after
+ * another error the handle is gone. */
+int32_t slm_observation_next(slm_context* context, slm_observation* observation);
+/* The bytes that these ids say: those of slm_detokenize with mode "visible". The answer is empty. */
+int32_t slm_observation_text(slm_context* context, slm_observation* observation, const uint8_t* text,
+                             size_t size);
+/* Answer: the golden container's bytes, those of `slm observe`; the handle is gone. USAGE before every case
+ * has run. */
+int32_t slm_observation_finish(slm_context* context, slm_observation* observation);
+void slm_observation_free(slm_context* context, slm_observation* observation);
+
+/* ---- text ------------------------------------------------------------------------------------------- */
+
+/* `bytes`: what slm_model_texts answered. Header, manifest and each text that is read are hashed again here.
+ * Answer
+ * {"artifact": its root,"tokenizer": bool,"template": bool}: whether it has them. Errors: those of opening an
+ * artifact, tokenizers and templates; SLM-BLOB-HASH. */
+int32_t slm_text_open(slm_context* context, const uint8_t* bytes, size_t size, slm_text** out);
+void slm_text_free(slm_context* context, slm_text* text);
+
+/* Records: one JSON object in, one out, as `slm tokenize|detokenize|render --batch`. */
+int32_t slm_tokenize(slm_context* context, slm_text* text, const uint8_t* record, size_t size);
+int32_t slm_detokenize(slm_context* context, slm_text* text, const uint8_t* record, size_t size);
+/* `program`: what slm_template_convert made of the record's "template", where it has one; else null.
+ * UNSUPPORTED for a template without its program. */
+int32_t slm_render(slm_context* context, slm_text* text, const uint8_t* record, size_t size,
+                   const uint8_t* program, size_t program_size);
+
+/* A record of `slm run --batch`. Answer {"prompt_ids"; where there is text "text","offsets"; for messages
+ * "rendered": as render answers; "warnings": of the prompt}. The warnings of a whole run are these, those of
+ * slm_run_finish, those of slm_text_run_finish. */
+int32_t slm_text_run_new(slm_context* context, slm_text* text, const uint8_t* record, size_t size,
+                         slm_text_run** out);
+/* The id that slm_run_next chose. Answer {"bytes": base64 of what it made visible; "text" where these are
+ * well-formed; "stopped": whether a stop string is complete}. Error: TOK-UNKNOWN-ID. */
+int32_t slm_text_run_push(slm_context* context, slm_text_run* run, uint32_t id);
+/* Ends it; its handle is gone. Answer: the members of `slm run --batch` that are text, with "tail" (base64 of
+ * the visible bytes that were held back) and "warnings". */
+int32_t slm_text_run_finish(slm_context* context, slm_text_run* run);
+void slm_text_run_free(slm_context* context, slm_text_run* run);
+
+/* What slm_observation_new needs of a cases file. Answer {"cases":[one for each]}, for it alone. Errors:
+ * those of cases, tokenizers and templates, with the case. */
+int32_t slm_text_cases(slm_context* context, slm_text* text, const uint8_t* cases, size_t size);
 
 /* ---- evidence: comparing and verifying, from objects in memory --------------------------------------- */
 
@@ -164,7 +214,8 @@ int32_t slm_objects_write(slm_context* context, slm_objects* objects, const uint
 int32_t slm_objects_get(slm_context* context, slm_objects* objects, uint32_t kind, const uint8_t* id);
 /* What a promotion names, nothing of it recomputed. `request`: {"receipt": id}. Answer {"backend","source":
  * {"name","revision"},"artifact":{"root","sha256"},"cases","n_cases","policy","observation": ids of blobs,
- * "evidence":[{"mode","blob"}],"module","engine": what the observation says of it, or null}. */
+ * "evidence":[{"mode","blob"}],"module","text_module": or null,"engine": what the observation says of it, or
+ * null}. */
 int32_t slm_receipt_parts(slm_context* context, slm_objects* objects, const uint8_t* request, size_t size);
 
 /* Writes a promotion by another backend: artifact, suite, evidence and policy are those of the promotion

@@ -47,11 +47,13 @@ Result<Hash256> Hash(const json::Value& object, std::string_view key) {
 }
 
 Result<RuntimeBuild> ParseBuild(const json::Value& root) {
-  SLM_ASSIGN(const json::Value object, Object(root, "build",
-                                              {"executable_sha256", "version", "compiler", "compiler_sha256",
-                                               "linker", "linker_sha256", "flags", "source_tree_sha256"}));
+  SLM_ASSIGN(const json::Value object,
+             Object(root, "build",
+                    {"executable_sha256", "text_module_sha256", "version", "compiler", "compiler_sha256",
+                     "linker", "linker_sha256", "flags", "source_tree_sha256"}));
   RuntimeBuild build;
   SLM_ASSIGN(build.executable_sha256, Hash(object, "executable_sha256"));
+  SLM_ASSIGN(build.text_module_sha256, Hash(object, "text_module_sha256"));
   SLM_ASSIGN(build.version, Text(object, "version"));
   SLM_ASSIGN(build.compiler, Text(object, "compiler"));
   SLM_ASSIGN(build.compiler_sha256, Hash(object, "compiler_sha256"));
@@ -107,10 +109,13 @@ Result<BrowserRun> ParseBrowserRun(std::string text) {
   BrowserRun run;
   SLM_ASSIGN(run.build, ParseBuild(root));
   SLM_ASSIGN(const json::Value identity,
-             Object(root, "identity", {"artifact", "module", "backend", "engine"}));
+             Object(root, "identity", {"artifact", "module", "textModule", "backend", "engine"}));
   SLM_ASSIGN(const Hash256 module, Hash(identity, "module"));
   if (module != run.build.executable_sha256)
     return Bad(*identity.Find("module"), "the browser ran another module than the build's");
+  SLM_ASSIGN(const Hash256 text_module, Hash(identity, "textModule"));
+  if (text_module != run.build.text_module_sha256)
+    return Bad(*identity.Find("textModule"), "the browser ran another text module than the build's");
   SLM_ASSIGN(run.engine, ParseEngine(identity));
   SLM_ASSIGN(const json::Value backend,
              Object(identity, "backend", {"name", "kernel", "profile", "threads", "id"}));

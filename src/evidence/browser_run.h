@@ -15,12 +15,13 @@
 namespace slm::evidence {
 
 struct BrowserRun {
-  RuntimeBuild build;  // of the WebAssembly module
+  RuntimeBuild build;  // of the WebAssembly modules
   Backend backend;     // "wasm-scalar@chromium", kernel "wasm-scalar"
   cbor::Map engine;    // "name", "version", "javascript", "user_agent", "features": {name: bool}
 };
 
-// {"build": {"executable_sha256","version","compiler","compiler_sha256","linker","linker_sha256","flags",
+// {"build":
+// {"executable_sha256","text_module_sha256","version","compiler","compiler_sha256","linker","linker_sha256","flags",
 // "source_tree_sha256"}, "identity": what the package's identity() says}. Errors: JSON codes; CASE-SCHEMA
 // with the member's path for one that is missing, unknown or of the wrong kind, or where the identity names
 // another module or engine than the rest.

@@ -21,15 +21,17 @@ std::unexpected<Error> NoSuch(std::string_view type) {
 }  // namespace
 
 Node RuntimeBuildNode(const RuntimeBuild& build) {
-  return MakeNode("runtime-build", {{"schema", "slm.runtime-build.v1"},
-                                    {"executable_sha256", build.executable_sha256},
-                                    {"version", build.version},
-                                    {"compiler", build.compiler},
-                                    {"compiler_sha256", build.compiler_sha256},
-                                    {"linker", build.linker},
-                                    {"linker_sha256", build.linker_sha256},
-                                    {"flags", build.flags},
-                                    {"source_tree_sha256", build.source_tree_sha256}});
+  cbor::Map metadata = {{"schema", "slm.runtime-build.v1"},
+                        {"executable_sha256", build.executable_sha256},
+                        {"version", build.version},
+                        {"compiler", build.compiler},
+                        {"compiler_sha256", build.compiler_sha256},
+                        {"linker", build.linker},
+                        {"linker_sha256", build.linker_sha256},
+                        {"flags", build.flags},
+                        {"source_tree_sha256", build.source_tree_sha256}};
+  if (build.text_module_sha256) metadata.Set("text_module_sha256", *build.text_module_sha256);
+  return MakeNode("runtime-build", std::move(metadata));
 }
 
 Node BackendNode(const Backend& backend) {
@@ -43,6 +45,8 @@ Node BackendNode(const Backend& backend) {
 Result<RuntimeBuild> RuntimeBuildOf(const Node& node) {
   RuntimeBuild build;
   build.executable_sha256 = HashOf(node, "executable_sha256");
+  if (node.metadata.Find("text_module_sha256") != nullptr)
+    build.text_module_sha256 = HashOf(node, "text_module_sha256");
   build.version = TextOf(node, "version");
   build.compiler = TextOf(node, "compiler");
   build.compiler_sha256 = HashOf(node, "compiler_sha256");

@@ -3,6 +3,7 @@
 #ifndef SLM_EVIDENCE_BUILD_NODES_H_
 #define SLM_EVIDENCE_BUILD_NODES_H_
 
+#include <optional>
 #include <string>
 
 #include "base/bytes.h"
@@ -13,7 +14,8 @@ namespace slm::evidence {
 
 // BKD-03: what made the observations.
 struct RuntimeBuild {
-  Hash256 executable_sha256{};
+  Hash256 executable_sha256{};                  // the command, or the WebAssembly module that has the model
+  std::optional<Hash256> text_module_sha256{};  // the one that has its tokenizer and template
   std::string version;
   std::string compiler, linker, flags;
   Hash256 compiler_sha256{}, linker_sha256{}, source_tree_sha256{};

@@ -235,4 +235,14 @@ Result<std::vector<CaseSpec>> ParseCases(std::string_view file) {
   return cases;
 }
 
+Error ErrorOfCase(Error error, const CaseSpec& spec, const std::string& name) {
+  error.message = "case " + spec.id + ": " + error.message;
+  if (error.field.empty()) error.field = spec.id;
+  if (error.file.empty()) {  // else it is the output's
+    error.file = name;
+    error.byte_offset = spec.byte_offset;
+  }
+  return error;
+}
+
 }  // namespace slm::evidence

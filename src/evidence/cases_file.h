@@ -34,6 +34,10 @@ struct CaseSpec {
 // Errors: CASE-SCHEMA with the byte offset in the file and the key in `field`; the JSON codes; LIMIT.
 [[nodiscard]] Result<std::vector<CaseSpec>> ParseCases(std::string_view file);
 
+// What went wrong with a case: with its id in the message (and in `field`, where nothing else stands there),
+// at its record in the cases file `name`, unless the error is of another file.
+[[nodiscard]] Error ErrorOfCase(Error error, const CaseSpec& spec, const std::string& name);
+
 // One record that `run --batch` shares with cases: exactly one of text, ids, messages. `known_more` lists
 // keys that the caller reads itself. Error: CASE-SCHEMA.
 [[nodiscard]] Result<CaseSpec> ParseCaseInput(const json::Value& record, std::string_view default_id,

@@ -1,50 +1,20 @@
-// Runs a candidate over a suite and writes what it gave into a golden container (mode "candidate").
-//
-// The container holds the same arrays and slices as a reference container asks for, so that the two
-// align. It is a function of artifact, suite, slices and kernel alone: another build that computes the
-// same writes the same bytes. One session serves the whole suite and is cut back between cases, so that
-// nothing may survive in its cache. One call, one thread.
+// A candidate over a whole suite (observer.h says what the container holds). One call, one thread.
 #ifndef SLM_EVIDENCE_OBSERVE_H_
 #define SLM_EVIDENCE_OBSERVE_H_
 
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "evidence/candidate.h"
 #include "evidence/cases_file.h"
-#include "golden/golden.h"
-#include "runtime/session.h"
+#include "evidence/observer.h"
 
 namespace slm::evidence {
 
-struct ObserveOptions {
-  Kernel kernel = Kernel::kScalar;
-  std::string backend = "native-scalar";
-  // Names and slices to keep, case by case; null: `taps`, every position, all logits.
-  const golden::Golden* like = nullptr;
-  bool all_taps = true;
-  std::vector<std::string> taps;  // names; only without `like` and all_taps
-  uint64_t top_k = 64;            // without `like`
-  uint64_t prefill_chunk = 0;     // positions fed at a time; 0: all. The container is the same.
-  Hash256 cases_sha256{};
-  std::string cases_name;  // of the cases file, for errors; may be empty
-  std::function<void(uint64_t done, uint64_t total)> on_progress;  // cases; may be empty
-};
-
-// Errors: those of Candidate::Prepare and the session, at the case's record in the cases file, with the case
-// id in the message (and in `field`, where nothing else stands there), and of the sink.
+// Errors: those of TextHalf::TextOf and the session, at the case's record in the cases
+// file, with the case id in the message (and in `field`, where nothing else stands there), and of the sink.
 [[nodiscard]] Status Observe(const Candidate& candidate, const std::vector<CaseSpec>& cases,
                              const ObserveOptions& options, const golden::GoldenWriter::Sink& sink);
-
-// Values of every source tensor as the artifact holds them (L3): layouts undone, padding left out.
-[[nodiscard]] Result<std::vector<golden::TensorHash>> TensorHashesOf(const Artifact& artifact);
-// The fields that the pinned source builds too (docs/spec/family-llama.md, column oracle).
-[[nodiscard]] std::vector<golden::ConfigField> ConfigFieldsOf(const cbor::Map& config);
-// SHA-256 over the artifact's list of source files, as golden.md defines the identity `source`.
-[[nodiscard]] Result<Hash256> SourceIdentityOf(const Artifact& artifact);
 
 }  // namespace slm::evidence
 

@@ -94,7 +94,8 @@ constexpr Key kBuildKeys[] = {{"executable_sha256", Kind::kHash},
                               {"linker", Kind::kText},
                               {"linker_sha256", Kind::kHash},
                               {"flags", Kind::kText},
-                              {"source_tree_sha256", Kind::kHash}};
+                              {"source_tree_sha256", Kind::kHash},
+                              {"text_module_sha256", Kind::kHash, false}};
 constexpr Key kBackendKeys[] = {
     {"name", Kind::kText}, {"profile", Kind::kText}, {"kernel", Kind::kText}, {"threads", Kind::kUint}};
 constexpr Key kPolicyKeys[] = {{"blob", Kind::kHash}, {"name", Kind::kText}, {"version", Kind::kUint}};

@@ -1,6 +1,7 @@
 // Records of run (docs/spec/cli.md, "Batches"; RUN-01, SMP-04): a prompt, how to go on from it, and what
-// came. A Run goes token by token, so that a caller can show text, stop, or do something else in between.
-// One session, one run, one thread at a time.
+// came. A Run goes token by token, so that a caller can show text, stop, or do something else in between. It
+// is a TextRun and a TokenRun; the browser has them in two modules. One session, one run, one thread at a
+// time.
 #ifndef SLM_RECORDS_RUN_RECORD_H_
 #define SLM_RECORDS_RUN_RECORD_H_
 
@@ -13,26 +14,12 @@
 #include <vector>
 
 #include "evidence/candidate.h"
-#include "evidence/cases_file.h"
-#include "records/record.h"
+#include "records/run_request.h"
+#include "records/text_run.h"
+#include "records/token_run.h"
 #include "runtime/generate.h"
-#include "runtime/text_output.h"
-#include "sampler/sampler.h"
 
 namespace slm::records {
-
-inline constexpr uint64_t kDefaultNewTokens = 128;  // of a record that does not say, and of the command
-
-// One request: a prompt and how to go on from it.
-struct Request {
-  evidence::CaseSpec spec;
-  std::vector<uint32_t> stop_ids;
-  std::vector<std::string> stop;
-  SamplingOptions sampling;
-  LogitRows logits = LogitRows::kNone;
-  bool trace = false;
-  bool kv = false;  // whether the answer holds the hash of the key/value cache
-};
 
 struct Answer {
   evidence::Prompt prompt;
@@ -47,17 +34,8 @@ struct Answer {
   std::vector<Error> errors;          // what ended the run, at most one
 };
 
-// Errors: CASE-SCHEMA with the byte offset in the record, SCHEMA-UNKNOWN-KEY.
-[[nodiscard]] Result<Request> ParseRequest(const json::Value& record);
 // Members of the answer, without "warnings".
 void WriteAnswer(const Request& request, const Answer& answer, json::Writer& out);
-
-struct RunOptions {
-  bool keep_logits = false;  // of each new token
-  // Goes on from the longest prefix of ids that the session holds already (RUN-03: the ids themselves are
-  // compared). Otherwise the session is emptied. No bit depends on it.
-  bool reuse_prefix = false;
-};
 
 class Run {
  public:
@@ -74,21 +52,23 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  [[nodiscard]] const Request& request() const { return request_; }
-  [[nodiscard]] const evidence::Prompt& prompt() const { return answer_.prompt; }
-  [[nodiscard]] uint64_t n_fed() const { return n_fed_; }  // ids of the prompt, reused ones included
+  [[nodiscard]] const Request& request() const { return tokens_->request(); }
+  [[nodiscard]] const evidence::Prompt& prompt() const { return text_->prompt(); }
+  [[nodiscard]] uint64_t n_fed() const {
+    return tokens_->n_fed();
+  }  // ids of the prompt, reused ones included
 
   // Feeds at most `count` further ids of the prompt; 0: all that are left. Errors: those of
   // Session::Prefill.
-  [[nodiscard]] Status Prefill(uint64_t count);
+  [[nodiscard]] Status Prefill(uint64_t count) { return tokens_->Prefill(count); }
   // Whether there is no further step.
-  [[nodiscard]] bool done() const { return stop_.has_value(); }
+  [[nodiscard]] bool done() const { return tokens_->done(); }
   // REQUIRES: the whole prompt was fed, not done(). Errors: those of Generator::Next, TOK-UNKNOWN-ID.
   [[nodiscard]] Result<Step> Next();
   // The trace of the last step as JSON; empty unless asked for.
-  [[nodiscard]] std::string_view last_trace() const;
+  [[nodiscard]] std::string_view last_trace() const { return tokens_->last_trace(); }
   // The logits of the last position fed, [vocab]. REQUIRES: the whole prompt was fed.
-  [[nodiscard]] std::span<const float> last_logits() const { return generator_->last_logits(); }
+  [[nodiscard]] std::span<const float> last_logits() const { return tokens_->last_logits(); }
   // The text that was held back, and everything else; the run is over. A run that is not done counts as
   // cancelled. Call once, last.
   struct End {
@@ -100,18 +80,12 @@ class Run {
   [[nodiscard]] Result<End> FinishAfter(const Error& error);
 
  private:
-  Run(const evidence::Candidate& candidate, Session& session, Request request)
-      : candidate_(&candidate), session_(&session), request_(std::move(request)) {}
-  [[nodiscard]] Status Start(const RunOptions& options);
+  Run(std::unique_ptr<TextRun> text, std::unique_ptr<TokenRun> tokens)
+      : text_(std::move(text)), tokens_(std::move(tokens)) {}
+  [[nodiscard]] Result<End> FinishWith(const Error* error);
 
-  const evidence::Candidate* candidate_;
-  Session* session_;
-  Request request_;
-  Answer answer_;
-  std::optional<Generator> generator_;
-  std::optional<TextOutput> output_;
-  uint64_t n_fed_ = 0;
-  std::optional<StopReason> stop_;
+  std::unique_ptr<TextRun> text_;
+  std::unique_ptr<TokenRun> tokens_;
 };
 
 // Sees each step and its trace; text that was held back comes without an id. An error of it ends the run.

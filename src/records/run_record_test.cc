@@ -5,6 +5,7 @@
 
 #include "convert/convert.h"
 #include "convert/convert_test_source.h"
+#include "records/record.h"
 #include "runtime/session.h"
 #include "slm_file/artifact.h"
 #include "tests/support/tiny_source.h"

@@ -554,6 +554,8 @@ class Page {
       Row("Linker", Escape(evidence::TextOf(*build, "linker")));
       Row("Flags", "<code>" + Escape(evidence::TextOf(*build, "flags")) + "</code>");
       Row("Executable", IdSpan(ToHex(evidence::HashOf(*build, "executable_sha256"))));
+      if (build->metadata.Find("text_module_sha256") != nullptr)
+        Row("Text module", IdSpan(ToHex(evidence::HashOf(*build, "text_module_sha256"))));
       Row("Source tree", IdSpan(ToHex(evidence::HashOf(*build, "source_tree_sha256"))));
     }
     for (const auto& container : data_.evidence) {

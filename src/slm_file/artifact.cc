@@ -165,16 +165,13 @@ class MappedArtifact : public Artifact {
       verified_;  // of each chunk; relaxed: a chunk hashed twice is no harm
 };
 
-}  // namespace
-
-Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(Bytes bytes, Verify verify) {
-  return FromSource(std::make_unique<OwnedBytes>(std::move(bytes)), verify);
-}
-
-Result<std::shared_ptr<const Artifact>> Artifact::FromSource(std::unique_ptr<ByteSource> source,
-                                                             Verify verify) {
+// `file_size`: as the header has to say; the source may hold fewer bytes of it, from data_offset on.
+Result<std::shared_ptr<const Artifact>> OpenHead(std::unique_ptr<ByteSource> source, uint64_t file_size) {
   const ByteSpan file = source->bytes();
-  SLM_ASSIGN(const FileHeader header, DecodeHeader(file, file.size()));
+  SLM_ASSIGN(const FileHeader header, DecodeHeader(file, file_size));
+  if (file.size() < header.data_offset) {
+    return Fail(MakeError(ErrorCode::kSlmSize, "the bytes end before the data region").At(file.size()));
+  }
   const ByteSpan manifest_bytes = file.subspan(kSlmHeaderSize, header.manifest_size);
   if (Sha256Of(manifest_bytes) != header.manifest_sha256) {
     return Fail(
@@ -188,11 +185,42 @@ Result<std::shared_ptr<const Artifact>> Artifact::FromSource(std::unique_ptr<Byt
   SLM_TRY(CheckZeros(file, header.table_offset + header.table_size, header.data_offset, "chunk table"));
   SLM_ASSIGN(Manifest manifest, DecodeManifest(manifest_bytes, header));
   const cbor::Map* config = manifest.map.Find("config")->AsMap();
-  auto artifact = std::make_shared<MappedArtifact>(std::move(source), header, std::move(manifest), config);
+  return std::make_shared<MappedArtifact>(std::move(source), header, std::move(manifest), config);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromBytes(Bytes bytes, Verify verify) {
+  return FromSource(std::make_unique<OwnedBytes>(std::move(bytes)), verify);
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromSource(std::unique_ptr<ByteSource> source,
+                                                             Verify verify) {
+  const uint64_t file_size = source->bytes().size();
+  SLM_ASSIGN(std::shared_ptr<const Artifact> artifact, OpenHead(std::move(source), file_size));
   if (verify == Verify::kAllChunks) {
     SLM_TRY(artifact->VerifyAll());
   }
-  return std::shared_ptr<const Artifact>(std::move(artifact));
+  return artifact;
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::FromTexts(Bytes bytes) {
+  // The header's own word for the size: its checksum covers it.
+  const uint64_t file_size =
+      bytes.size() < kSlmHeaderSize ? bytes.size() : LoadLe<uint64_t>(bytes.data() + 16);
+  SLM_ASSIGN(std::shared_ptr<const Artifact> artifact,
+             OpenHead(std::make_unique<OwnedBytes>(std::move(bytes)), file_size));
+  if (artifact->file().size() < EndOfTexts(*artifact)) {
+    return Fail(
+        MakeError(ErrorCode::kSlmSize, "the bytes end before the last text").At(artifact->file().size()));
+  }
+  return artifact;
+}
+
+uint64_t EndOfTexts(const Artifact& artifact) {
+  uint64_t end = artifact.data_offset();
+  for (const BlobEntry& blob : artifact.blobs()) end = std::max(end, blob.offset + blob.size);
+  return end;
 }
 
 }  // namespace slm

@@ -91,6 +91,11 @@ class Artifact {
   [[nodiscard]] static Result<std::shared_ptr<const Artifact>> FromBytes(Bytes bytes, Verify verify);
   [[nodiscard]] static Result<std::shared_ptr<const Artifact>> FromSource(std::unique_ptr<ByteSource> source,
                                                                           Verify verify);
+  // Of the first EndOfTexts() bytes of a file, or more of them: what reads texts needs no tensor's bytes.
+  // Header, manifest, chunk table and zeros between them are checked as by kHeaderOnly. manifest(), config(),
+  // blobs(), Find() and Blob() answer as of the whole file; REQUIRES: nothing asks for a tensor's bytes, or a
+  // chunk. Errors: those of FromSource, SLM-SIZE where the last text is cut off.
+  [[nodiscard]] static Result<std::shared_ptr<const Artifact>> FromTexts(Bytes bytes);
   virtual ~Artifact() = default;
 
   // SHA-256("slm-artifact-v1\n" || the 192 header bytes): fixes every byte of the file.
@@ -119,6 +124,9 @@ class Artifact {
   // and the chunk, blob or tensor in `field`.
   [[nodiscard]] virtual Status VerifyAll() const = 0;
 };
+
+// One past the last byte of the last blob that is no tensor, in the file: texts stand first.
+[[nodiscard]] uint64_t EndOfTexts(const Artifact& artifact);
 
 }  // namespace slm
 

@@ -133,6 +133,39 @@ class ArtifactTest : public ::testing::Test {
   Hash256 root_{};
 };
 
+// What reads texts alone is given no tensor.
+TEST_F(ArtifactTest, TheTextsAloneAreReadAsInTheWholeFile) {
+  const auto whole = *Artifact::FromBytes(file_, Verify::kAllChunks);
+  const uint64_t end = EndOfTexts(*whole);
+  EXPECT_EQ(end, whole->data_offset() + 300);
+  const auto prefix = [&](uint64_t size) {
+    return Bytes(file_.begin(), file_.begin() + static_cast<ptrdiff_t>(size));
+  };
+  const auto texts = Artifact::FromTexts(prefix(end));
+  ASSERT_TRUE(texts.has_value()) << texts.error().ToString();
+  EXPECT_EQ((*texts)->root(), root_);
+  EXPECT_EQ((*texts)->manifest(), whole->manifest());
+  const auto blob = (*texts)->Blob("tokenizer-json");
+  ASSERT_TRUE(blob.has_value());
+  EXPECT_TRUE(std::equal(blob->begin(), blob->end(), text_.begin(), text_.end()));
+  EXPECT_EQ(EndOfTexts(**texts), end);
+  EXPECT_TRUE(Artifact::FromTexts(file_).has_value());
+  // Cut off anywhere.
+  for (const uint64_t size : {uint64_t{0}, uint64_t{100}, uint64_t{191}, uint64_t{192},
+                              whole->data_offset() - 1, whole->data_offset(), end - 1}) {
+    const auto cut = Artifact::FromTexts(prefix(size));
+    ASSERT_FALSE(cut.has_value()) << size;
+    if (size >= 192) EXPECT_EQ(cut.error().code, ErrorCode::kSlmSize) << size;
+  }
+  // Each byte that is used counts.
+  Bytes bad = prefix(end);
+  bad[end - 1] ^= 1;
+  EXPECT_EQ((*Artifact::FromTexts(bad))->Blob("tokenizer-json").error().code, ErrorCode::kSlmBlobHash);
+  bad = prefix(end);
+  bad[200] ^= 1;
+  EXPECT_EQ(Artifact::FromTexts(bad).error().code, ErrorCode::kSlmManifest);
+}
+
 TEST_F(ArtifactTest, ReadsWhatWasWritten) {
   const auto artifact = Artifact::OpenFile(path_, Verify::kAllChunks);
   ASSERT_TRUE(artifact.has_value()) << artifact.error().ToString();

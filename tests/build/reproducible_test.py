@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ["CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "src", "apps", "profiles", "tools"]
 PRESETS = {  # preset: its target, what it builds
     "release": ("slm", ["build/release/apps/slm/slm"]),
-    "wasm": ("slm_module_info", ["build/wasm/src/capi/slm.wasm", "build/wasm/src/capi/slm-evidence.wasm"]),
+    "wasm": ("slm_module_info", [f"build/wasm/src/capi/{name}.wasm" for name in ("slm", "slm-text", "slm-evidence")]),
 }
 OTHER_UID = 65534  # nobody
 A_TIME = 981173106  # in 2001

@@ -1,6 +1,7 @@
 /**
  * The page's side: `loadModel`, and a Model whose work all happens in a worker.
  */
+import { fromBase64, toBase64 } from './base64.js';
 import { abortError, hostError, SlmError } from './errors.js';
 import type { CacheReport, Progress } from './load.js';
 import type { BundleFacts, Comparison, FromWorker, Identity, LoadAnswer, ModelFacts, Promoted, ReceiptParts, Request, ToWorker, Verification, WorkerEvent } from './protocol.js';
@@ -576,14 +577,4 @@ function answerOf(raw: RawAnswer): Answer {
     answer.logits = { shape: raw.logits.shape, values };
   }
   return answer;
-}
-
-export function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
 }

@@ -1,19 +1,23 @@
 /**
- * The worker's side: one module, one model, one session. Requests run one after another where they share the session
+ * The worker's side: one model in two modules, one session. Requests run one after another where they share the session
  * (load, generate, observe); records of the tokenizer and the template are answered in between.
  */
 import { abortError, hostError, SlmError } from './errors.js';
+import { Halves, Run } from './halves.js';
 import { loadArtifact } from './load.js';
 import { SlmModule } from './module.js';
-import type { EngineFacts, FromWorker, Identity, LoadAnswer, ModelFacts, Request, ToWorker } from './protocol.js';
+import type { EngineFacts, FromWorker, Identity, LoadAnswer, Request, ToWorker } from './protocol.js';
 import { opening, openSource } from './source.js';
 
-/** `slm` runs models; `slm-evidence` compares, promotes and verifies, and is read only for that. */
-export type ModuleName = 'slm' | 'slm-evidence';
+/**
+ * `slm` has a model's weights, `slm-text` its tokenizer and template; `slm-evidence` compares, promotes, verifies and
+ * converts templates, and is read only for that.
+ */
+export type ModuleName = 'slm' | 'slm-text' | 'slm-evidence';
 
 /** What differs between a browser's worker and Node's. */
 export interface Platform {
-  /** The bytes of a module: slm.wasm, or slm-evidence.wasm. Of a response, the engine compiles what has arrived. */
+  /** The bytes of a module, NAME.wasm. Of a response, the engine compiles what has arrived. */
   readModule(name: ModuleName): Promise<Uint8Array | Response>;
   /** Root of the private file system, or why there is none. */
   storage(): Promise<FileSystemDirectoryHandle | string>;
@@ -23,8 +27,7 @@ export interface Platform {
 }
 
 interface Loaded {
-  module: SlmModule;
-  model: number;
+  halves: Halves;
   session: number;
   backend: string;
 }
@@ -37,7 +40,6 @@ export class Engine {
   private readonly fetched = new Map<ModuleName, Promise<{ bytes: Uint8Array; compiled: WebAssembly.Module }>>();
   private queue: Promise<unknown> = Promise.resolve();
   private readonly aborts = new Map<number, AbortController>();
-  private onLine: (line: string) => void = () => undefined;
 
   constructor(private readonly platform: Platform) {}
 
@@ -71,14 +73,14 @@ export class Engine {
     if (request.type === 'compare') return this.withObjects((module, objects) => compare(module, objects, request));
     if (request.type === 'verify') return this.withObjects((module, objects) => verify(module, objects, request));
     if (request.type in KEPT) return this.onKept(request as KeptRequest);
-    const { module, model } = this.need();
+    const { halves } = this.need();
     switch (request.type) {
       case 'tokenize':
-        return module.json('slm_tokenize', model, request.record);
+        return halves.record('slm_tokenize', request.record);
       case 'detokenize':
-        return module.json('slm_detokenize', model, request.record);
+        return halves.record('slm_detokenize', request.record);
       case 'render':
-        return module.json('slm_render', model, request.record, await this.convert(request.template));
+        return halves.render(request.record, await this.convert(request.template));
       case 'generate':
         return this.generate(id, request, signal);
       case 'observe':
@@ -106,7 +108,7 @@ export class Engine {
 
   // In an instance of its own, so that its memory is given back and no fault reaches the model.
   private async withObjects<T>(work: (module: SlmModule, objects: number) => T): Promise<T> {
-    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled);
     return work(module, module.open('slm_objects_new').handle);
   }
 
@@ -122,10 +124,10 @@ export class Engine {
     }
   }
 
-  /** The program of a template's source; the module that runs models has no converter. */
+  /** The program of a template's source; the module that runs templates has no converter. */
   private async convert(source: string | undefined): Promise<Uint8Array> {
     if (source === undefined) return new Uint8Array(0);
-    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled, () => undefined);
+    const module = await SlmModule.instantiate((await this.program('slm-evidence')).compiled);
     return module.bytes('slm_template_convert', source);
   }
 
@@ -134,12 +136,10 @@ export class Engine {
     return this.loaded;
   }
 
-  /** Work on an instance that runs models; its program is hashed beside it. */
-  private async start<T>(work: (module: SlmModule) => Promise<T>): Promise<T & { digest: Promise<Uint8Array> }> {
-    const { bytes, compiled } = await this.program('slm');
-    const module = await SlmModule.instantiate(compiled, (line) => {
-      this.onLine(line);
-    });
+  /** Work on an instance; its program is hashed beside it. */
+  private async start<T>(name: ModuleName, work: (module: SlmModule) => Promise<T>): Promise<T & { digest: Promise<Uint8Array> }> {
+    const { bytes, compiled } = await this.program(name);
+    const module = await SlmModule.instantiate(compiled);
     const { subtle } = this.platform;
     const digest = subtle === undefined
       ? Promise.resolve(module.sha256(bytes))
@@ -150,62 +150,76 @@ export class Engine {
 
   private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
     if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
-    // The module, the storage and the first bytes are waited for together.
+    // The modules, the storage and the first bytes are waited for together.
     const storage = this.platform.storage();
-    const { source, drop } = opening(openSource(request.source), signal);
-    const { artifact, cache, module, digest } = await this.start(async (module) => ({
+    const texts = this.start('slm-text', (module) => Promise.resolve({ module }));
+    // A program that does not come ends the load at once.
+    const stop = new AbortController();
+    const onAbort = (): void => {
+      stop.abort();
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    texts.catch(onAbort);
+    const { source, drop } = opening(openSource(request.source), stop.signal);
+    const { artifact, cache, module, digest } = await this.start('slm', async (module) => ({
       ...(await loadArtifact(module, source, {
-        signal,
+        signal: stop.signal,
         onProgress: (progress) => this.platform.post({ id, event: { kind: 'progress', progress } }, []),
         storage: await storage,
         subtle: this.platform.subtle,
         retryDelay: 250,
       })),
       module,
-    })).finally(drop);
-    const opened = module.open('slm_model_open', artifact);
-    const session = module.open('slm_session_new', opened.handle, request.maxPositions);
-    const model = opened.answer as ModelFacts;
+    })).catch(async (fault: unknown) => {
+      if (!signal.aborted) await texts;
+      throw fault;
+    }).finally(drop);
+    const words = await texts;
+    const halves = new Halves(module, words.module, artifact);
+    const session = halves.openSession(request.maxPositions);
+    const model = halves.facts;
     const engine = this.platform.engine();
     const backend = `wasm-scalar@${engine.name}`;
     const stated = module.json('slm_identity', backend) as { backend: Identity['backend'] };
-    const identity = { artifact: model.artifact, module: hex(await digest), backend: stated.backend, engine };
-    this.loaded = { module, model: opened.handle, session: session.handle, backend };
+    const [core, text] = await Promise.all([digest, words.digest]);
+    const identity = { artifact: model.artifact, module: hex(core), textModule: hex(text), backend: stated.backend, engine };
+    this.loaded = { halves, session, backend };
     return { identity, model, cache };
   }
 
   private async generate(id: number, request: Extract<Request, { type: 'generate' }>, signal: AbortSignal): Promise<unknown> {
-    const { module, session } = this.need();
-    const { handle: run, answer: prompt } = module.open('slm_run_new', session, request.record);
-    const top = (): unknown => (request.top > 0 ? module.json('slm_run_top', run, request.top) : undefined);
+    const { halves, session } = this.need();
+    const run = new Run(halves, session, request.record);
+    const top = (): unknown => (request.top > 0 ? run.top(request.top) : undefined);
     try {
-      let state = { done: false, n_fed: (prompt as { n_fed: number }).n_fed, n_prompt: Infinity };
+      let state = { done: false, n_fed: run.prompt.n_fed, n_prompt: Infinity };
       while (state.n_fed < state.n_prompt) {
-        state = module.json('slm_run_prefill', run, request.prefillChunk || PREFILL_STEP) as typeof state;
+        state = run.prefill(request.prefillChunk || PREFILL_STEP);
         await breathe();
         if (signal.aborted) throw abortError();
       }
-      this.platform.post({ id, event: { kind: 'prompt', prompt, top: top() } }, []);
-      while (!state.done && !signal.aborted) {
-        const token = module.json('slm_run_next', run) as typeof state;
+      this.platform.post({ id, event: { kind: 'prompt', prompt: run.prompt, top: top() } }, []);
+      for (let { done } = state; !done && !signal.aborted; ) {
+        const token = run.next();
         this.platform.post({ id, event: { kind: 'token', token, top: top() } }, []);
-        state = token;
+        done = token.done;
         await breathe();
       }
-      return module.json('slm_run_finish', run);
+      return run.finish();
     } finally {
-      module.free('slm_run_free', run);
+      run.free();
     }
   }
 
-  private observe(id: number, request: Extract<Request, { type: 'observe' }>): Uint8Array {
-    const { module, model, backend } = this.need();
-    this.onLine = (line) => {
-      const { done, total } = JSON.parse(line) as { done: number; total: number };
-      this.platform.post({ id, event: { kind: 'case', done, total } }, []);
-    };
-    const options = JSON.stringify({ ...request.options, backend, progress: true });
-    return module.bytes('slm_observe', model, options, request.cases, request.like ?? new Uint8Array(0));
+  private async observe(id: number, request: Extract<Request, { type: 'observe' }>): Promise<Uint8Array> {
+    const { halves, backend } = this.need();
+    const suite = halves.observe({ ...request.options, backend }, request.cases, request.like ?? new Uint8Array(0));
+    for (;;) {
+      const step = suite.next();
+      if (step.done === true) return step.value;
+      this.platform.post({ id, event: { kind: 'case', ...step.value } }, []);
+      await breathe();
+    }
   }
 }
 

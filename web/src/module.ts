@@ -5,7 +5,6 @@
  * says so. What it had checked is lost with it.
  */
 import { type ErrorAnswer, fromAnswer, hostError, SlmError } from './errors.js';
-import { makeWasiImports } from './wasi.js';
 
 type Call = (...args: (number | bigint)[]) => number;
 
@@ -36,11 +35,8 @@ export class SlmModule {
     if (this.context === 0 || this.out === 0) throw hostError('MEMORY', 'no memory for the module itself');
   }
 
-  /** `onLine` gets each line that the module writes to file descriptor 1. */
-  static async instantiate(module: WebAssembly.Module, onLine: (line: string) => void): Promise<SlmModule> {
-    const host = makeWasiImports(onLine);
-    const instance = await WebAssembly.instantiate(module, host.imports);
-    host.bind(instance.exports['memory'] as WebAssembly.Memory);
+  static async instantiate(module: WebAssembly.Module): Promise<SlmModule> {
+    const instance = await WebAssembly.instantiate(module, {}); // it needs nothing of its host
     (instance.exports['_initialize'] as () => void)();
     return new SlmModule(instance);
   }
@@ -86,9 +82,14 @@ export class SlmModule {
 
   /** A call whose last argument receives a handle. */
   open(name: string, ...args: (number | bigint | Uint8Array | string)[]): { handle: number; answer: unknown } {
+    const { handle, bytes } = this.openBytes(name, ...args);
+    return { handle, answer: bytes.length === 0 ? null : JSON.parse(new TextDecoder().decode(bytes)) };
+  }
+
+  /** The same with the answer's bytes as they are. */
+  openBytes(name: string, ...args: (number | bigint | Uint8Array | string)[]): { handle: number; bytes: Uint8Array } {
     const bytes = this.bytes(name, ...args, this.out);
-    const answer: unknown = bytes.length === 0 ? null : JSON.parse(new TextDecoder().decode(bytes));
-    return { handle: new DataView(this.memory.buffer).getUint32(this.out, true), answer };
+    return { handle: new DataView(this.memory.buffer).getUint32(this.out, true), bytes };
   }
 
   /** A call without an answer. */

@@ -36,8 +36,10 @@ export type WorkerEvent =
 export interface Identity {
   /** Content id of the artifact: its root. */
   artifact: string;
-  /** SHA-256 of the WebAssembly module. */
+  /** SHA-256 of the WebAssembly module that has the weights: it chose every id. */
   module: string;
+  /** Of the one that has tokenizer and template: it made ids of texts, and texts of ids. */
+  textModule: string;
   backend: { name: string; kernel: string; profile: string; threads: number; id: string };
   engine: EngineFacts;
 }
@@ -112,6 +114,8 @@ export interface ReceiptParts {
   evidence: { mode: string; blob: string }[];
   /** SHA-256 of the executable or module. */
   module: string;
+  /** Of the module that had tokenizer and template, where that was another one. */
+  text_module: string | null;
   /** Of a browser's observation: what it said of itself. */
   engine: Record<string, unknown> | null;
 }

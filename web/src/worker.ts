@@ -7,6 +7,7 @@ import type { ToWorker } from './protocol.js';
 // Bundlers find the files by this form of words.
 const urls: Record<ModuleName, URL> = {
   slm: new URL('./slm.wasm', import.meta.url),
+  'slm-text': new URL('./slm-text.wasm', import.meta.url),
   'slm-evidence': new URL('./slm-evidence.wasm', import.meta.url),
 };
 

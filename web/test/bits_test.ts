@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
-import { artifactPath, MODELS, openModel, partsOf, readArtifact, ROOT, run, slm } from './support.js';
+import { artifactPath, MODELS, observe as observeSuite, openModel, partsOf, readArtifact, ROOT, run, slm } from './support.js';
 
 const work = mkdtempSync(join(tmpdir(), 'slm-web-'));
 after(() => {
@@ -26,7 +26,7 @@ for (const name of MODELS) {
     const opened = await openModel(readArtifact(name));
     const cases = readFileSync(casesPath);
     const observe = (options: object, like = new Uint8Array(0)): Uint8Array =>
-      opened.module.bytes('slm_observe', opened.model, JSON.stringify({ backend: BACKEND, ...options }), cases, like);
+      observeSuite(opened, { backend: BACKEND, ...options }, cases, like);
     const native = (extra: string[]): Uint8Array => {
       const out = join(work, `${name}.golden`);
       slm(['observe', artifactPath(name), '--cases', casesPath, '-o', out, ...extra]);
@@ -73,5 +73,33 @@ for (const name of MODELS) {
         assert.deepEqual(answer, expected, `seed ${i}, chunks of ${chunk}`);
       }
     }
+  });
+
+  // The halves are put together here; the command has them in one (SMP-04). Everything that `--batch` says is compared.
+  test(`${name}: answers to texts, with stop strings across tokens, equal the command's`, async () => {
+    const opened = await openModel(readArtifact(name));
+    const base = { text: 'Once upon a time, ', max_new_tokens: 48, stop_at_eos: false, kv: true, trace: true };
+    const answer = (records: object[]): Record<string, unknown>[] =>
+      slm(['run', artifactPath(name), '--batch'], records.map((record) => `${JSON.stringify(record)}\n`).join(''))
+        .trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    const [free] = answer([base]);
+    const said = free?.['text'] as string;
+    assert.ok(said.length > 20, said);
+    // What the answer says: within a token, over several, its very end, and what it does not say.
+    const records: object[] = [said.slice(3, 4), said.slice(5, 17), said.slice(-3), `${said}!`, '\u0000'].flatMap((stop) => [
+      { ...base, stop },
+      { ...base, stop: ['nowhere in it', stop], sampling: { temperature: 0.9, seed: 5, top_k: 30 } },
+    ]);
+    records.push({ ...base, text: '' }, { ...base, text: 'a\u0000\u{1f600}e\u0301' }, { ...base, text: 'x', add_special_tokens: false, max_new_tokens: 0 });
+    const expected = answer(records);
+    const reasons = new Set<unknown>();
+    records.forEach((record, i) => {
+      const { tail, warnings: _warnings, ...mine } = run(opened, JSON.stringify(record), 3);
+      const { id: _id, ...theirs } = expected[i] ?? {};
+      assert.deepEqual(mine, theirs, JSON.stringify(record));
+      assert.equal(typeof tail, 'string');
+      reasons.add(mine['stop_reason']);
+    });
+    assert.ok(reasons.has('stop_string') && reasons.has('length'), [...reasons].join());
   });
 }

@@ -181,6 +181,22 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
       assert.equal(tokens, 1);
     });
 
+    test('a program that does not come is named at once, and comes the next time', async () => {
+      if (storage) await page.check('evict', null);
+      routes.set('/stalled.slm', stallAfter(head + 1000, bytes));
+      for (const name of ['slm', 'slm-text']) {
+        routes.set(`/src/${name}.wasm`, (_request, response) => {
+          response.writeHead(503);
+          response.end();
+        });
+        const { code, message } = await refused('/stalled.slm');
+        assert.equal(code, 'IO');
+        assert.match(message, new RegExp(`the program /src/${name}\\.wasm: status 503`));
+        routes.delete(`/src/${name}.wasm`);
+      }
+      await load('/slm-demo.slm');
+    });
+
     test('a wrong chunk is named; what is no model says what it is', async () => {
       if (storage) await page.check('evict', null); // what is cached under the same root needs no network
       const bad = bytes.slice();

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { Halves, Run } from '../src/halves.js';
 import { loadArtifact } from '../src/load.js';
 import { SlmModule } from '../src/module.js';
 import { openSource } from '../src/source.js';
@@ -16,7 +17,15 @@ const ARTIFACTS = process.env['SLM_ARTIFACTS'] ?? join(ROOT, 'build/artifacts');
 /** Models whose sources are on this machine. */
 export const MODELS = (process.env['SLM_MODELS'] ?? 'slm-demo,stories260k').split(',');
 
-export const WASM = new Uint8Array(readFileSync(new URL('../src/slm.wasm', import.meta.url)));
+const readModule = (name: string): Uint8Array => new Uint8Array(readFileSync(new URL(`../src/${name}.wasm`, import.meta.url)));
+/** The modules: a model's weights, its tokenizer and template, evidence. */
+export const WASM = readModule('slm');
+export const TEXT = readModule('slm-text');
+export const EVIDENCE = readModule('slm-evidence');
+
+export async function instantiate(wasm: Uint8Array): Promise<SlmModule> {
+  return SlmModule.instantiate(await WebAssembly.compile(wasm as Uint8Array<ArrayBuffer>));
+}
 
 export function artifactPath(name: string): string {
   return join(ARTIFACTS, `${name}.slm`);
@@ -33,34 +42,39 @@ export function slm(args: string[], input = ''): string {
   return done.stdout;
 }
 
-export interface Opened {
-  module: SlmModule;
-  model: number;
-}
-
-/** A model in a module on this thread: what the worker does, without the worker. */
-export async function openModel(bytes: Uint8Array, wasm: Uint8Array = WASM): Promise<Opened> {
-  const module = await SlmModule.instantiate(await WebAssembly.compile(wasm as Uint8Array<ArrayBuffer>), () => undefined);
-  const { artifact } = await loadArtifact(module, openSource({ kind: 'bytes', bytes }), {
+/** A model in its modules on this thread: what the worker does, without the worker. */
+export async function openModel(bytes: Uint8Array, wasm: Uint8Array = WASM): Promise<Halves> {
+  const core = await instantiate(wasm);
+  const { artifact } = await loadArtifact(core, openSource({ kind: 'bytes', bytes }), {
     signal: new AbortController().signal,
     onProgress: () => undefined,
     storage: 'none in a test',
     subtle: crypto.subtle,
     retryDelay: 1,
   });
-  return { module, model: module.open('slm_model_open', artifact).handle };
+  return new Halves(core, await instantiate(TEXT), artifact);
 }
 
 /** A whole run, the prompt fed `chunk` ids at a time (0: at once). */
-export function run({ module, model }: Opened, record: string, chunk: number): Record<string, unknown> {
-  const session = module.open('slm_session_new', model, 0).handle;
-  const { handle, answer } = module.open('slm_run_new', session, record);
-  let state = { done: false, n_fed: 0, n_prompt: (answer as { prompt_ids: number[] }).prompt_ids.length };
-  while (state.n_fed < state.n_prompt) state = module.json('slm_run_prefill', handle, chunk) as typeof state;
-  while (!state.done) state = module.json('slm_run_next', handle) as typeof state;
-  const result = module.json('slm_run_finish', handle) as Record<string, unknown>;
-  module.free('slm_session_free', session);
+export function run(halves: Halves, record: string, chunk: number): Record<string, unknown> {
+  const session = halves.openSession(0);
+  const run = new Run(halves, session, record);
+  let state = { done: false, n_fed: run.prompt.n_fed, n_prompt: run.prompt.prompt_ids.length };
+  while (state.n_fed < state.n_prompt) state = run.prefill(chunk);
+  for (let { done } = state; !done; ) ({ done } = run.next());
+  const result = run.finish();
+  run.free();
+  halves.core.free('slm_session_free', session);
   return result;
+}
+
+/** A whole suite: the container. */
+export function observe(halves: Halves, options: object, cases: Uint8Array, like = new Uint8Array(0)): Uint8Array {
+  const suite = halves.observe(options, cases, like);
+  for (;;) {
+    const step = suite.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 function cborText(text: string): Uint8Array {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
-import { artifactPath, openModel, readArtifact, ROOT, SLM, slm, WASM } from './support.js';
+import { artifactPath, observe, openModel, readArtifact, ROOT, SLM, slm, WASM } from './support.js';
 
 const work = mkdtempSync(join(tmpdir(), 'slm-teeth-'));
 after(() => {
@@ -22,10 +22,8 @@ interface Compared {
 }
 
 async function compareWith(wasm: Uint8Array): Promise<{ status: number | null; result: Compared }> {
-  const { module, model } = await openModel(readArtifact('slm-demo'), wasm);
-  const options = JSON.stringify({ backend: 'wasm-scalar@node' });
   const out = join(work, 'candidate.golden');
-  writeFileSync(out, module.bytes('slm_observe', model, options, readFileSync(cases), new Uint8Array(0)));
+  writeFileSync(out, observe(await openModel(readArtifact('slm-demo'), wasm), { backend: 'wasm-scalar@node' }, readFileSync(cases)));
   const done = spawnSync(SLM, ['compare', '--json', native, out], { encoding: 'utf8', maxBuffer: 1 << 28 });
   return { status: done.status, result: JSON.parse(done.stdout) as Compared };
 }

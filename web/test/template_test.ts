@@ -11,8 +11,7 @@ import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 
 import { SlmError } from '../src/errors.js';
-import { SlmModule } from '../src/module.js';
-import { openModel, readArtifact, ROOT, SLM, slm } from './support.js';
+import { EVIDENCE, instantiate, openModel, readArtifact, ROOT, SLM, slm } from './support.js';
 
 const VECTORS = join(ROOT, '../shared/vectors/templates');
 const CLOCK = '2024-07-26T13:45:09';
@@ -55,11 +54,8 @@ function allCases(): Case[] {
   return cases;
 }
 
-const evidence = await SlmModule.instantiate(
-  await WebAssembly.compile(new Uint8Array(readFileSync(new URL('../src/slm-evidence.wasm', import.meta.url)))),
-  () => undefined,
-);
-const { module, model } = await openModel(readArtifact('slm-demo'));
+const evidence = await instantiate(EVIDENCE);
+const model = await openModel(readArtifact('slm-demo'));
 
 /** The program of each source, or the refusal. */
 const programs = new Map<string, Uint8Array | SlmError>();
@@ -87,7 +83,7 @@ function failureOf({ code, message, stage, line, column }: Failure): Failure {
 
 function answerOf(one: Case): Answer {
   const program = programOf(one.template);
-  const answer = program instanceof SlmError ? program : attempt(() => module.json('slm_render', model, JSON.stringify(one), program) as Answer);
+  const answer = program instanceof SlmError ? program : attempt(() => model.render(JSON.stringify(one), program) as Answer);
   return plain(answer instanceof SlmError ? { error: answer.facts() } : answer);
 }
 

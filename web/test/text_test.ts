@@ -1,10 +1,11 @@
 // Text at the boundary: UTF-16 in, U+0000, records as JSON (TOK-02, TOK-04).
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 
 import { loadModel, SlmError } from '../src/node.js';
 import { findLoneSurrogate, toJson } from '../src/record.js';
-import { readArtifact } from './support.js';
+import { readArtifact, TEXT, WASM } from './support.js';
 
 const model = await loadModel(readArtifact('slm-demo'));
 after(() => {
@@ -93,10 +94,11 @@ test('refusals have the code and the place of the command', async () => {
   await assert.rejects(model.observe({ cases: 'no\n' }), (fault: unknown) => fault instanceof SlmError && fault.code === 'JSON-SYNTAX');
 });
 
-test('identity names artifact, module, backend and engine (BKD-02)', () => {
+test('identity names artifact, modules, backend and engine (BKD-02)', () => {
   const identity = model.identity();
   assert.equal(identity.artifact, model.facts.artifact);
-  assert.match(identity.module, /^[0-9a-f]{64}$/);
+  const ids = [WASM, TEXT].map((wasm) => createHash('sha256').update(wasm).digest('hex'));
+  assert.deepEqual([identity.module, identity.textModule], ids);
   assert.deepEqual([identity.backend.name, identity.backend.kernel, identity.backend.profile], ['wasm-scalar@node', 'wasm-scalar', 'exact-v1']);
   assert.deepEqual([identity.engine.name, identity.engine.javascript], ['node', 'V8']);
   assert.equal(identity.engine.features.simd, true);

@@ -85,11 +85,12 @@ export class ModelChooser {
 /** What is loaded, in one line, and all that is known of it below. */
 export function modelBar(model: Model, onChange: () => void): HTMLElement {
   const { facts, cache } = model;
-  const { module, backend, engine } = model.identity();
+  const { module, textModule, backend, engine } = model.identity();
   const stored = { hit: 'from this browser’s storage, every chunk checked again', stored: 'kept in this browser’s storage', none: `not kept: ${cache.reason ?? ''}` }[cache.state];
   const rows: [string, string, boolean][] = [
     ['Artifact', facts.artifact, true],
     ['Module', module, true],
+    ['Text module', textModule, true],
     ['Backend', `${backend.name}, profile ${backend.profile}, kernel ${backend.kernel}`, false],
     ['Backend id', backend.id, true],
     ['Engine', `${engine.name} ${engine.version} (${engine.javascript})`, false],

@@ -105,6 +105,7 @@ export class ReceiptView {
       ['Backend', parts.backend, false],
       ['Engine', engine === '' ? 'none: a native run' : engine, false],
       ['Program', parts.module, true],
+      ...(parts.text_module === null ? [] : [['Its text module', parts.text_module, true] as [string, string, boolean]]),
     ];
     const list = h('dl', { class: 'identity' });
     for (const [name, value, mono] of rows) list.append(h('div', {}, h('dt', {}, name), h('dd', mono ? { class: 'mono' } : {}, foreign(plainText(value, 160)))));

@@ -80,8 +80,9 @@ export class VerifyView {
     if (parts.artifact.root !== identity.artifact) {
       throw new Error(`this evidence is of artifact ${parts.artifact.root.slice(0, 12)}; loaded is ${identity.artifact.slice(0, 12)}. Give the bundle of this model’s promotion under “Evidence”`);
     }
-    if (identity.module !== __MODULE_BUILD__.executable_sha256) {
-      throw new Error(`this page was built for another module than the one that ran (${identity.module.slice(0, 12)})`);
+    const { executable_sha256, text_module_sha256 } = __MODULE_BUILD__;
+    if (identity.module !== executable_sha256 || identity.textModule !== text_module_sha256) {
+      throw new Error(`this page was built for other modules than those that ran (${identity.module.slice(0, 12)}, ${identity.textModule.slice(0, 12)})`);
     }
     const cases = new TextDecoder().decode(await evidence.blob(parts.cases));
     const reference = parts.evidence.find(({ mode }) => mode === 'reference');

@@ -1,14 +1,19 @@
-/** The worker of this page: the package's engine, with the program's bytes from a message. */
+/** The worker of this page: the package's engine, with the programs' bytes from a message. */
 import { browserEngine } from '../../src/platform.js';
+import type { Programs } from './workers.js';
 import type { ToWorker } from '../../src/protocol.js';
 
-let start: (program: Uint8Array) => void = () => undefined;
-const program = new Promise<Uint8Array>((resolve) => {
+let start: (programs: Programs) => void = () => undefined;
+const programs = new Promise<Programs>((resolve) => {
   start = resolve;
 });
-const engine = browserEngine(() => program);
+const engine = browserEngine(async (name) => {
+  const bytes = (await programs).get(name);
+  if (bytes === undefined) throw new Error(`this worker was given no ${name}.wasm`);
+  return bytes;
+});
 
-globalThis.onmessage = (event: MessageEvent<ToWorker | { program: Uint8Array }>) => {
-  if ('program' in event.data) start(event.data.program);
+globalThis.onmessage = (event: MessageEvent<ToWorker | { programs: Programs }>) => {
+  if ('programs' in event.data) start(event.data.programs);
   else engine.receive(event.data);
 };

@@ -10,6 +10,9 @@ const codeUrl = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }
 const rules = { createScriptURL: (): string => codeUrl };
 const policy = typeof trustedTypes === 'undefined' ? rules : trustedTypes.createPolicy('slm-worker', rules);
 
+/** What a worker is given before anything else. */
+export type Programs = Map<ModuleName, Uint8Array>;
+
 const programs = new Map<ModuleName, Promise<Uint8Array>>();
 
 /** A module's bytes: fetched once, and again where that failed. */
@@ -24,17 +27,17 @@ function readProgram(name: ModuleName): Promise<Uint8Array> {
   return fetched;
 }
 
-async function startWorker(name: ModuleName): Promise<Port> {
-  const bytes = await readProgram(name);
+async function startWorker(name: string, needs: ModuleName[]): Promise<Port> {
+  const given: Programs = new Map(await Promise.all(needs.map(async (need) => [need, await readProgram(need)] as const)));
   const worker = new Worker(policy.createScriptURL(''), { name });
-  worker.postMessage({ program: bytes });
+  worker.postMessage({ programs: given });
   return portOf(worker);
 }
 
 export async function openModel(source: ModelSource, options: LoadModelOptions): Promise<Model> {
-  return loadThrough(await startWorker('slm'), source, document.baseURI, options);
+  return loadThrough(await startWorker('slm', ['slm', 'slm-text']), source, document.baseURI, options);
 }
 
 export async function startEvidence(): Promise<Evidence> {
-  return evidenceThrough(await startWorker('slm-evidence'));
+  return evidenceThrough(await startWorker('slm-evidence', ['slm-evidence']));
 }
