@@ -371,7 +371,7 @@ def web_environment(context: Context) -> dict[str, str]:
 def web(context: Context) -> None:
     """The module and the package in Node."""
     env = web_environment(context)
-    names = ("module", "bits", "text", "template", "load", "teeth", "app_text")
+    names = ("module", "bits", "subnormal", "text", "template", "load", "teeth", "app_text")
     tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in names]
     context.python("tests/web/build_teeth.py", str(context.build / "wasm"), str(context.build / "web" / "teeth"))
     context.run(["node", "--test", "--test-reporter=spec", *tests], env=env)

@@ -3,9 +3,10 @@
 
     build_teeth.py BUILD_DIR OUT_DIR
 
-Each is the module with one change in src/ops/kernels.cc: sums in another order, or products that are not rounded
-before they are added, which is what contraction does. WebAssembly has no scalar instruction for the latter, so a
-compiler's switch alone changes nothing there; the fused form is written out.
+Each is the module with one change in src/ops/kernels.cc: sums in another order; products that are not rounded before
+they are added, which is what contraction does; subnormal numbers taken for zero (OPS-04). WebAssembly has no scalar
+instruction for the second and no mode for the third, so that a compiler's switch changes nothing there: they are
+written out.
 """
 import json
 import pathlib
@@ -20,6 +21,8 @@ CHANGES = {
                      "for (size_t i = end; i-- > d;) {\n      const float operand = args.query[i];"),
     "linear-contracted": ("const float product = W::Widen(column[r]) * operand;\n        sums[t][r] = sums[t][r] + product;",
                           "sums[t][r] = __builtin_fmaf(W::Widen(column[r]), operand, sums[t][r]);"),
+    "linear-flushed": ("const float product = W::Widen(column[r]) * operand;",
+                       "const float product = W::Widen(column[r]) * (__builtin_fabsf(operand) < 0x1p-126f ? 0.0f : operand);"),
 }
 
 

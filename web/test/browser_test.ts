@@ -9,6 +9,7 @@ import type { Identity } from '../src/node.js';
 import { DRIVERS, type Page } from './drivers.js';
 import { withFileSize } from './header.js';
 import { type Answer, cutAfter, file, serve, stallAfter } from './server.js';
+import { CASES as SHORT, countSubnormals, makeSubnormal, MIN_COUNT, VARIANTS } from './subnormals.js';
 import { artifactPath, MODELS, partsOf, readArtifact, ROOT, slm } from './support.js';
 
 const BUILT = fileURLToPath(new URL('../', import.meta.url));
@@ -68,6 +69,21 @@ interface GenerateResult {
   streamed: number[];
   longest?: number;
 }
+
+// Models whose arithmetic runs below 2^-126 (OPS-04), and what native scalar observes of them.
+const SUBNORMAL = join(OUT, 'subnormal');
+rmSync(SUBNORMAL, { recursive: true, force: true });
+mkdirSync(SUBNORMAL);
+writeFileSync(join(SUBNORMAL, 'cases.jsonl'), SHORT);
+const subnormal = Object.entries(VARIANTS).map(([name, { observations }]) => {
+  const path = makeSubnormal(name, SUBNORMAL);
+  routes.set(`/subnormal-${name}.slm`, file(new Uint8Array(readFileSync(path))));
+  const native = join(SUBNORMAL, `${name}.golden`);
+  slm(['observe', path, '--cases', join(SUBNORMAL, 'cases.jsonl'), '-o', native]);
+  const expected = partsOf(new Uint8Array(readFileSync(native))).blobs;
+  assert.ok(countSubnormals(expected) >= MIN_COUNT * observations.length);
+  return { name, expected };
+});
 
 /** Of slm-demo, by backend. */
 const observations = new Map<string, string>();
@@ -146,6 +162,14 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
         }
       });
     }
+
+    test('subnormal numbers are kept: bits of native scalar', async () => {
+      for (const { name, expected } of subnormal) {
+        await load(`/subnormal-${name}.slm`);
+        const container = Buffer.from((await page.check('observe', { cases: SHORT, prefillChunk: 0 })) as string, 'base64');
+        assert.ok(partsOf(container, [[`wasm-scalar@${engine}`, 'native-scalar'], ['wasm-scalar', 'native-scalar']]).blobs.equals(expected), name);
+      }
+    });
 
     test('U+0000 and characters outside the BMP come back', async () => {
       assert.deepEqual(await page.check('text', null), { back: true });
