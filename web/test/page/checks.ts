@@ -35,8 +35,7 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
     const begun = performance.now();
     model = await loadModel(url);
     const loaded = performance.now();
-    const first = model.generate({ ids: [1] }, { maxNewTokens: 1 });
-    await first.answer;
+    await model.generate({ ids: [1] }, { maxNewTokens: 1 }).answer;
     const done = performance.now();
     return { identity: model.identity(), cache: model.cache, loadMs: loaded - begun, firstTokenMs: done - begun };
   },
@@ -51,6 +50,23 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
     });
     const { tokens, kvSha256, bytes } = await generation.answer;
     return { tokens, kvSha256, bytes: base64(bytes), streamed: ids.filter((id) => id !== null), longest };
+  },
+  /** MB/s of crypto.subtle alone: so many chunks of 1 MiB, in a worker as the engine is. */
+  async bareDigest(count: number) {
+    const program = `onmessage = async ({ data: count }) => {
+      const chunks = new Uint8Array(64 << 20).fill(7);
+      const begun = performance.now();
+      for (let i = 0; i < count; i++) await crypto.subtle.digest('SHA-256', chunks.subarray((i % 64) << 20, ((i % 64) + 1) << 20));
+      postMessage((count * (1 << 20)) / 1000 / (performance.now() - begun));
+    };`;
+    const worker = new Worker(URL.createObjectURL(new Blob([program], { type: 'text/javascript' })));
+    const rate = await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.postMessage(count);
+    });
+    worker.terminate();
+    return rate;
   },
   /** Tokens a second as they come to the page, the first one not counted. */
   async rate(argument: { ids: number[]; maxNewTokens: number }) {
