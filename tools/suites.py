@@ -381,7 +381,7 @@ def browsers(context: Context) -> None:
     """The same bits in Chromium, Firefox and WebKitGTK; the page in Chromium."""
     env = web_environment(context)
     context.python("tools/build_page.py", "--slm", str(context.slm))
-    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "pack", "app")]
+    tests = [str(context.root / "web" / "build" / "test" / f"{name}_test.js") for name in ("browser", "template_browser", "pack", "app")]
     context.run(["node", "--test", "--test-concurrency=1", "--test-reporter=spec", *tests], env=env)
 
 

@@ -3,56 +3,18 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 
 import { SlmError } from '../src/errors.js';
+import { type Answer, type Case, plain } from './page/answers.js';
 import { EVIDENCE, instantiate, openModel, readArtifact, ROOT, SLM, slm } from './support.js';
+import { goldens, linesOf, probes, skip } from './template_cases.js';
 
-const VECTORS = join(ROOT, '../shared/vectors/templates');
-const CLOCK = '2024-07-26T13:45:09';
-const skip = existsSync(VECTORS) ? false : 'shared/vectors/templates is not beside this tree';
-
-interface Case {
-  template: string;
-  context: object;
-  clock: string;
-}
-interface Failure {
-  code: string;
-  message: string;
-  stage?: string;
-  line?: number;
-  column?: number;
-}
-interface Answer {
-  text?: string;
-  spans?: { begin: number; end: number; owner: string }[];
-  insertion_ownership?: object;
-  error?: Failure;
-}
-
-const read = (name: string): string => readFileSync(join(VECTORS, name), 'utf8');
-
-function allCases(): Case[] {
-  const contexts = JSON.parse(read('contexts.json')) as Record<string, object>;
-  const sources = new Map(readdirSync(join(VECTORS, 'files')).map((name) => [name.replace('.jinja', ''), read(`files/${name}`)]));
-  const rows = gunzipSync(readFileSync(join(VECTORS, 'goldens.jsonl.gz'))).toString().trimEnd().split('\n');
-  const cases = rows.map((line) => {
-    const { t, c } = JSON.parse(line) as { t: string; c: string };
-    const [template, context] = [sources.get(t.slice(0, 16)), contexts[c]];
-    assert.ok(template !== undefined && context !== undefined, line.slice(0, 100));
-    return { template, context, clock: CLOCK };
-  });
-  for (const { template, context } of JSON.parse(read('probes.json')) as Case[]) {
-    cases.push({ template, context: { messages: [], ...context }, clock: CLOCK });
-  }
-  return cases;
-}
+const allCases = (): Case[] => [...goldens(), ...probes()];
 
 const evidence = await instantiate(EVIDENCE);
 const model = await openModel(readArtifact('slm-demo'));
@@ -77,26 +39,15 @@ function attempt<T>(work: () => T): T | SlmError {
   }
 }
 
-function failureOf({ code, message, stage, line, column }: Failure): Failure {
-  return { code, message, ...(stage !== undefined && { stage }), ...(line !== undefined && { line }), ...(column !== undefined && { column }) };
-}
-
 function answerOf(one: Case): Answer {
   const program = programOf(one.template);
   const answer = program instanceof SlmError ? program : attempt(() => model.render(JSON.stringify(one), program) as Answer);
   return plain(answer instanceof SlmError ? { error: answer.facts() } : answer);
 }
 
-/** Everything that an answer says, but for what names its input. */
-function plain(answer: Answer): Answer {
-  const { text, spans, insertion_ownership, error } = answer;
-  return error === undefined ? { text, spans, insertion_ownership } as Answer : { error: failureOf(error) };
-}
-
 test('every golden and probe: the same text, segments, owners and refusals', { skip }, () => {
   const cases = allCases();
-  const native = slm(['render', join(ROOT, 'models/slm-demo'), '--batch'], cases.map((one) => `${JSON.stringify(one)}\n`).join(''))
-    .trimEnd().split('\n').map((line) => plain(JSON.parse(line) as Answer));
+  const native = linesOf(slm(['render', join(ROOT, 'models/slm-demo'), '--batch'], cases.map((one) => `${JSON.stringify(one)}\n`).join(''))).map(plain);
   assert.equal(native.length, cases.length);
   let nSpans = 0;
   let nRefused = 0;
