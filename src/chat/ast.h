@@ -67,8 +67,8 @@ struct AstNode {
   std::string text;
   std::string attribute;
   uint32_t first = kNoAst, second = kNoAst, third = kNoAst;
-  // Arguments of a call: items positional, names and others keywords, second *, third **; attribute: a keyword
-  // given twice.
+  // Arguments of a call: items positional, names and others keywords, second *, third **; attribute: a
+  // keyword given twice.
   std::vector<uint32_t> items, others, rest;
   std::vector<std::string> names;
 

@@ -37,7 +37,8 @@ chat::Rendered RenderText(const std::string& source, const std::string& context,
   const auto compiled = chat::Template::Compile(source);
   EXPECT_TRUE(compiled.has_value());
   const auto document = json::Parse(context);
-  const auto rendered = compiled->Render(document->root(), {.special_tokens = special, .clock = "2026-11-30T12:00:00"});
+  const auto rendered =
+      compiled->Render(document->root(), {.special_tokens = special, .clock = "2026-11-30T12:00:00"});
   EXPECT_TRUE(rendered.has_value()) << rendered.error().ToString();
   return *rendered;
 }
