@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/utf8.h"
+#include "tokenizer/aligned_text.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/decoder.h"
 
@@ -168,6 +170,32 @@ class WholeTokenStage : public DecoderStage {
   std::string token_;
 };
 
+// Bytes of no character as escapes (AlignedText), which no character of a pattern is; and back.
+std::string Escaped(std::string_view bytes) {
+  std::string out;
+  while (const auto fault = FindUtf8Fault(bytes)) {
+    out.append(bytes.substr(0, fault->byte_offset));
+    for (const char byte : bytes.substr(fault->byte_offset, fault->length))
+      AppendScalar(&out, 0xDC00u + static_cast<uint8_t>(byte));
+    bytes.remove_prefix(fault->byte_offset + fault->length);
+  }
+  return out.append(bytes);
+}
+
+std::string Unescaped(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const Scalar scalar = ReadScalar(text.data() + i);
+    if (IsEscapedByte(scalar.value)) {
+      out += static_cast<char>(scalar.value & 0xFF);
+    } else {
+      out.append(text, i, scalar.n_bytes);
+    }
+    i += scalar.n_bytes;
+  }
+  return out;
+}
+
 class ReplacePatternStage final : public WholeTokenStage {
  public:
   ReplacePatternStage(Pattern pattern, std::string content)
@@ -175,8 +203,9 @@ class ReplacePatternStage final : public WholeTokenStage {
 
  private:
   Status FeedToken(const std::string& token, Fragments* out) override {
-    SLM_ASSIGN(std::string bytes, ReplacePattern(token, pattern_, content_));
-    Emit(std::move(bytes), true, true, out);
+    const bool is_text = !FindUtf8Fault(token);
+    SLM_ASSIGN(std::string replaced, ReplacePattern(is_text ? token : Escaped(token), pattern_, content_));
+    Emit(is_text ? std::move(replaced) : Unescaped(replaced), true, true, out);
     return {};
   }
   Pattern pattern_;
