@@ -312,6 +312,7 @@ PROBES = [
     ("found.constant_test_decides", "{{ none[0][0] }}{{ 'x' is string or 1 is nonesuch }}", USER),
     ("found.constant_filter_decides", "{{ none[0][0] }}{{ ('a' | upper) or 1.0 | nonesuch }}", USER),
     ("found.written_iterator_decides", "{{ none[0][0] }}{{ ([1] | unique) or 1.0 | nonesuch }}", USER),
+    ("found.a_view_becomes_a_set_first", "{{ {'a': {}}.items() - missing }}", USER),
     ("found.kept_iterator_decides_nothing", "{{ none[0][0] }}{% set x = ([1] | unique) or 1.0 | nonesuch %}", USER),
     *((f"folded.{i}", template, NUMBERS) for i, template in enumerate(FOLDED)),
     *((f"converted.{i}", template, NUMBERS) for i, template in enumerate(CONVERTED)),

@@ -85,6 +85,10 @@ uint32_t TypeBits(const Value& value) {
 }
 
 // Attributes that begin with two underscores and that every object of Python has.
+bool IsSetLike(const Value& value) {
+  return value.kind() == ValueKind::kDictKeys || value.kind() == ValueKind::kDictItems;
+}
+
 bool IsObjectAttribute(std::string_view name) {
   static constexpr std::array<std::string_view, 24> kNames = {
       "__class__", "__delattr__",      "__dir__",    "__doc__",  "__eq__",           "__format__",
@@ -672,10 +676,8 @@ Value Runtime::Order(Comparison op, const Value& left, const Value& right) {
                   : a.size > b.size ? Ordering::kGreater
                                     : Ordering::kEqual);
   }
-  const auto is_set = [](const Value& value) {
-    return value.kind() == ValueKind::kDictKeys || value.kind() == ValueKind::kDictItems;
-  };
-  if (is_set(left) && is_set(right)) return Refuse(ErrorCode::kUnsupported, "the order of views of dicts");
+  if (IsSetLike(left) && IsSetLike(right))
+    return Refuse(ErrorCode::kUnsupported, "the order of views of dicts");
   constexpr std::array<const char*, 4> kSigns = {"<", "<=", ">", ">="};
   return RaiseType(Quoted(kSigns[static_cast<size_t>(op) - static_cast<size_t>(Comparison::kLess)]) +
                    " not supported between instances of " + Quoted(TypeName(left)) + " and " +
@@ -838,6 +840,18 @@ Value Runtime::Add(const Value& left, const Value& right) {
   return TypeMismatch(Arithmetic::kAdd, left, right);
 }
 
+// The reference makes a set of the view before it looks at the other side.
+Value Runtime::SubtractFromView(const Value& view) {
+  auto cursor = Iterate(view);
+  if (!cursor) return Value::Error();
+  for (;;) {
+    Value item;
+    const Step step = Next(&*cursor, &item);
+    if (step == Step::kError || (step == Step::kValue && !CheckHashable(item))) return Value::Error();
+    if (step == Step::kDone) return Refuse(ErrorCode::kUnsupported, "a set");
+  }
+}
+
 Value Runtime::Binary(Arithmetic op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) {
     const NumberResult result = chat::Compute(heap_, op, left, right);
@@ -851,6 +865,7 @@ Value Runtime::Binary(Arithmetic op, const Value& left, const Value& right) {
   if (op == Arithmetic::kAdd) return Add(left, right);
   if (op == Arithmetic::kModulo && left.is_string()) return FormatPercent(*this, left, right);
   if (left.is_undefined()) return RaiseUndefined(left);
+  if (op == Arithmetic::kSubtract && IsSetLike(left)) return SubtractFromView(left);
   if (right.is_undefined()) return RaiseUndefined(right);
   if (op == Arithmetic::kMultiply) {
     const auto repeats = [](const Value& value) { return value.is_string() || value.is_list_or_tuple(); };
@@ -861,11 +876,7 @@ Value Runtime::Binary(Arithmetic op, const Value& left, const Value& right) {
                        Quoted(TypeName(repeats(left) ? right : left)));
     }
   }
-  if (op == Arithmetic::kSubtract &&
-      (left.kind() == ValueKind::kDictKeys || left.kind() == ValueKind::kDictItems ||
-       right.kind() == ValueKind::kDictKeys || right.kind() == ValueKind::kDictItems)) {
-    return Refuse(ErrorCode::kUnsupported, "a set");
-  }
+  if (op == Arithmetic::kSubtract && IsSetLike(right)) return Refuse(ErrorCode::kUnsupported, "a set");
   return TypeMismatch(op, left, right);
 }
 

@@ -276,6 +276,7 @@ class Runtime {
   Value Repeat(const Value& sequence, const Value& times);
   Value Add(const Value& left, const Value& right);
   Value TypeMismatch(Arithmetic op, const Value& left, const Value& right);
+  Value SubtractFromView(const Value& view);
 
   Budgets budgets_;
   Heap heap_;
