@@ -319,7 +319,7 @@ TEST_F(CapiTest, APromptOfTextNeedsItsIds) {
   const std::string record = "{\"text\":\"a\"}";
   EXPECT_EQ(slm_run_new(context_, session, Data(record), record.size(), nullptr, 0, &run), 1);
   EXPECT_EQ(ErrorMember("field"), "prompt");
-  for (const std::string& bad : {"{}", "{\"prompt_ids\":[-1]}", "{\"prompt_ids\":[4294967296]}", "[]"})
+  for (const std::string bad : {"{}", "{\"prompt_ids\":[-1]}", "{\"prompt_ids\":[4294967296]}", "[]"})
     EXPECT_NE(slm_run_new(context_, session, Data(record), record.size(), Data(bad), bad.size(), &run), 0)
         << bad;
   EXPECT_EQ(run, nullptr);
@@ -391,7 +391,7 @@ TEST_F(CapiTest, AnObservationNeedsItsOptionsAndItsTexts) {
   EXPECT_NE(begin("{\"backend\":\"\"}", texts), 0);
   EXPECT_EQ(ErrorMember("field"), "backend");
   const std::string good = "{\"backend\":\"b\"}";
-  for (const std::string& bad :
+  for (const std::string bad :
        {"{}", "{\"cases\":[]}", "{\"cases\":[{}]}", "{\"cases\":[{\"ids\":[1],\"rendered\":\"?\"}]}",
         "{\"cases\":[{\"ids\":[1],\"ownership\":[[0,1]]}]}",
         "{\"cases\":[{\"ids\":[1],\"tokenization\":{\"of\":\"input\"}}]}",

@@ -846,9 +846,9 @@ Value Runtime::SubtractFromView(const Value& view) {
   if (!cursor) return Value::Error();
   for (;;) {
     Value item;
-    const Step step = Next(&*cursor, &item);
-    if (step == Step::kError || (step == Step::kValue && !CheckHashable(item))) return Value::Error();
-    if (step == Step::kDone) return Refuse(ErrorCode::kUnsupported, "a set");
+    const IteratorObject::Step step = Next(&*cursor, &item);
+    if (step == IteratorObject::Step::kDone) return Refuse(ErrorCode::kUnsupported, "a set");
+    if (step == IteratorObject::Step::kError || !CheckHashable(item)) return Value::Error();
   }
 }
 

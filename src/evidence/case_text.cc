@@ -8,25 +8,27 @@ namespace {
 
 using Offsets = std::vector<std::pair<uint32_t, uint32_t>>;
 
-std::unexpected<Error> Bad(const json::Value& at, std::string what) {
+std::unexpected<Error> NoCaseText(const json::Value& at, std::string what) {
   return Fail(MakeError(ErrorCode::kCaseSchema, std::move(what)).At(at.byte_offset()).Field(at.Path()));
 }
 
 Result<uint32_t> ReadUint(const json::Value& value) {
   const auto number = value.is_number() ? value.AsUint() : std::nullopt;
-  if (!number || *number > UINT32_MAX) return Bad(value, "an integer of 32 bits is expected");
+  if (!number || *number > UINT32_MAX) return NoCaseText(value, "an integer of 32 bits is expected");
   return static_cast<uint32_t>(*number);
 }
 
 Result<json::Value> ReadArray(const json::Value& object, std::string_view key) {
   const auto value = object.Find(key);
-  if (!value || !value->is_array()) return Bad(value.value_or(object), std::string(key) + " is an array");
+  if (!value || !value->is_array())
+    return NoCaseText(value.value_or(object), std::string(key) + " is an array");
   return *value;
 }
 
 Result<Bytes> ReadBytes(const json::Value& value) {
   Bytes bytes;
-  if (!value.is_string() || !FromBase64(value.string(), &bytes)) return Bad(value, "base64 is expected");
+  if (!value.is_string() || !FromBase64(value.string(), &bytes))
+    return NoCaseText(value, "base64 is expected");
   return bytes;
 }
 
@@ -46,7 +48,7 @@ Result<Offsets> ReadOffsets(const json::Value& object, std::string_view key) {
         SLM_ASSIGN(ends.emplace_back(), ReadUint(end));
       }
     }
-    if (ends.size() != 2) return Bad(row, "an interval is [begin, end]");
+    if (ends.size() != 2) return NoCaseText(row, "an interval is [begin, end]");
     offsets.emplace_back(ends[0], ends[1]);
   }
   return offsets;
@@ -57,7 +59,7 @@ Result<golden::OwnedInterval> ReadOwner(const json::Value& row) {
   if (row.is_array()) {
     for (const json::Value part : row.children()) parts.push_back(part);
   }
-  if (parts.size() != 3 || !parts[2].is_string()) return Bad(row, "an owner is [begin, end, name]");
+  if (parts.size() != 3 || !parts[2].is_string()) return NoCaseText(row, "an owner is [begin, end, name]");
   golden::OwnedInterval interval;
   SLM_ASSIGN(interval.begin, ReadUint(parts[0]));
   SLM_ASSIGN(interval.end, ReadUint(parts[1]));
@@ -66,21 +68,21 @@ Result<golden::OwnedInterval> ReadOwner(const json::Value& row) {
 }
 
 Result<golden::Tokenization> ReadTokenization(const json::Value& value, const std::vector<uint32_t>& ids) {
-  if (!value.is_object()) return Bad(value, "tokenization is an object");
+  if (!value.is_object()) return NoCaseText(value, "tokenization is an object");
   golden::Tokenization tokenization;
   tokenization.reference = "published";
   tokenization.ids = ids;
   const auto of = value.Find("of");
-  if (!of || !of->is_string()) return Bad(of.value_or(value), "of is a text");
+  if (!of || !of->is_string()) return NoCaseText(of.value_or(value), "of is a text");
   tokenization.of = of->string();
   const auto special = value.Find("add_special_tokens");
   if (!special || !special->is_bool())
-    return Bad(special.value_or(value), "add_special_tokens is true or false");
+    return NoCaseText(special.value_or(value), "add_special_tokens is true or false");
   tokenization.add_special_tokens = special->boolean();
   SLM_ASSIGN(tokenization.byte_offsets, ReadOffsets(value, "byte_offsets"));
   SLM_ASSIGN(tokenization.scalar_offsets, ReadOffsets(value, "scalar_offsets"));
   const auto decoded = value.Find("decoded");
-  if (!decoded) return Bad(value, "decoded is missing");
+  if (!decoded) return NoCaseText(value, "decoded is missing");
   SLM_ASSIGN(tokenization.decoded, ReadBytes(*decoded));
   return tokenization;
 }
@@ -109,7 +111,7 @@ void WriteCaseText(const CaseText& text, json::Writer& out) {
 }
 
 Result<CaseText> ReadCaseText(const json::Value& value) {
-  if (!value.is_object()) return Bad(value, "the text of a case is an object");
+  if (!value.is_object()) return NoCaseText(value, "the text of a case is an object");
   CaseText text;
   SLM_ASSIGN(const json::Value ids, ReadArray(value, "ids"));
   for (const json::Value id : ids.children()) {

@@ -100,6 +100,9 @@ Status NormalizePieces(const Normalizer* normalizer, PreTokenized* pieces, Trace
       trace->segments.push_back(
           {piece.original.begin, piece.original.end, text.text, OriginOfEachByte(text)});
     }
+    // The reference cuts every piece out once more, so it stands for no more than its characters do.
+    const auto n_bytes = static_cast<uint32_t>(pieces->Text(piece).size());
+    if (normalizer != nullptr && n_bytes > 0) piece = pieces->Slice(piece, {0, n_bytes});
   }
   return {};
 }

@@ -16,7 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REPORT = ROOT / "build" / "demo" / "report.html"
-N_DEFECTS, N_NOOPS = 10, 3
+N_DEFECTS, N_NOOPS = 11, 3
 PROMISED_S = 60
 
 
