@@ -197,6 +197,14 @@ def chat_analysis(context: Context) -> None:
     context.run([str(python), str(context.root / "tests/chat/analysis_test.py"), str(context.slm)])
 
 
+def chat_others(context: Context) -> None:
+    python = context.root / ".venv" / "oracle" / "bin" / "python"
+    if not python.exists():
+        context.not_run("chat templates without recorded renderings: the oracle's environment is absent")
+        return
+    context.run([str(python), str(context.root / "tests/chat/other_files_test.py"), str(context.slm)])
+
+
 def chat_fuzz(context: Context) -> None:
     chat_fuzz_for(context, 30, 1)
 
@@ -442,7 +450,7 @@ LONG: dict[str, Suite] = {"unit-clang": unit_clang, "bits-smollm2": long_bits, "
 # One process at a time each: they run beside each other, one a core.
 SERIAL = {"promote", "cli", "demo", "chat-goldens", "tokenizer-fuzz", "vocabularies", "kill", "mutants", "heldout", "independent"}
 # With the oracle's environment, which only `./dev oracle-check` and `--all` install.
-WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis,
+WITH_ORACLE: dict[str, Suite] = {"chat-fuzz": chat_fuzz, "chat-analysis": chat_analysis, "chat-others": chat_others,
                                  "tokenizer-compare": tokenizer_compare}
 
 

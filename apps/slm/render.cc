@@ -102,11 +102,29 @@ void WriteExplanation(const Explanation& explanation, const chat::Program& progr
   out.EndArray().Key("markers_in_content").Uint(data.n_markers_in_content).EndObject();
 }
 
+// The spans, and of the template's the generation prefix told apart.
+std::vector<chat::Span> SpansWithPrefix(const chat::Rendered& rendered) {
+  std::vector<chat::Span> spans;
+  const chat::GenerationPrefix prefix = rendered.generation_prefix.value_or(chat::GenerationPrefix{});
+  for (const chat::Span& span : rendered.Spans()) {
+    const uint64_t begin = std::clamp(prefix.begin, span.begin, span.end);
+    const uint64_t end = std::clamp(prefix.end, span.begin, span.end);
+    if (!prompt::IsTemplateOwner(span.owner) || begin >= end) {
+      spans.push_back(span);
+      continue;
+    }
+    if (span.begin < begin) spans.push_back({span.begin, begin, span.owner});
+    spans.push_back({begin, end, "generation prefix"});
+    if (end < span.end) spans.push_back({end, span.end, span.owner});
+  }
+  return spans;
+}
+
 // Template and content told apart, for a person: each span on its own line with its owner.
 std::string Explain(const chat::Rendered& rendered, const chat::Program& program,
                     const Explanation& explanation) {
   std::string text;
-  for (const chat::Span& span : rendered.Spans()) {
+  for (const chat::Span& span : SpansWithPrefix(rendered)) {
     std::string owner = EscapeLine(span.owner);
     owner.resize(std::max<size_t>(owner.size(), 28), ' ');
     text += owner + " |" + EscapeForDisplay(rendered.text.substr(span.begin, span.end - span.begin)) + "|\n";

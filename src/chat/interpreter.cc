@@ -383,7 +383,8 @@ class Interpreter {
       Runtime again(runtime_.budgets());
       const auto without =
           Interpreter(executable_, again, clock_).Run({request.variables, clock_}, Value::Bool(false));
-      return !without || without->output.text() != text_.text();
+      if (without) Compare(text_.text(), without->output.text(), 0);
+      return !without || execution_.prompt.has_value();
     }
     heap().RestoreNamespaces(snapshot.namespaces);
     std::copy(snapshot.slots, snapshot.slots + snapshot.n_slots, active_->slots);
@@ -403,11 +404,30 @@ class Interpreter {
     bool good = true;
     for (size_t i = executable_.prompt_at_; good && i < executable_.statements_.size(); ++i)
       good = Statement(At(executable_.statements_[i])) != Flow::kError;
-    const bool same =
-        good && foreign_.empty() &&
-        text_.text().substr(n_text) == text_.text().substr(snapshot.n_output, n_text - snapshot.n_output);
+    good = good && foreign_.empty();
+    const std::string_view both = text_.text();
+    if (good)
+      Compare(both.substr(snapshot.n_output, n_text - snapshot.n_output), both.substr(n_text),
+              snapshot.n_output);
     text_.Truncate(n_text);
-    return !same;
+    return !good || execution_.prompt.has_value();
+  }
+
+  // Notes where `with`, which begins at byte `begin` of the text, differs from `without`.
+  void Compare(std::string_view with, std::string_view without, uint64_t begin) {
+    if (with == without) return;
+    const auto is_inside = [](std::string_view text, size_t at) {
+      return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0U) == 0x80U;
+    };
+    const size_t shortest = std::min(with.size(), without.size());
+    size_t head = 0;
+    while (head < shortest && with[head] == without[head]) ++head;
+    while (is_inside(with, head) || is_inside(without, head)) --head;
+    size_t tail = 0;
+    while (tail < shortest - head && with[with.size() - 1 - tail] == without[without.size() - 1 - tail])
+      ++tail;
+    while (is_inside(with, with.size() - tail) || is_inside(without, without.size() - tail)) --tail;
+    execution_.prompt = {begin + head, begin + with.size() - tail, without.size() - tail - head};
   }
 
   void Bind(const Variables& variables, const Value& prompt) {

@@ -3,6 +3,7 @@
 #define SLM_CHAT_INTERPRETER_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,11 +99,22 @@ struct Request {
   size_t n_bytes_likely = 0;  // of the text, for the first allocation
 };
 
+// What add_generation_prompt writes: bytes [begin, end) of the text stand where without it `n_replaced`
+// others would.
+struct GenerationPrefix {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t n_replaced = 0;
+  friend bool operator==(const GenerationPrefix&, const GenerationPrefix&) = default;
+};
+
 struct Execution {
   TextBuilder output;
   // Byte ranges that the statement `generation` enclosed.
   std::vector<std::pair<uint64_t, uint64_t>> generations;
   bool prompt_writes = false;  // the answer to asks_prompt; an error then is another text
+  // Where the two texts differ; nothing where they do not, or there is no other.
+  std::optional<GenerationPrefix> prompt;
 };
 
 // Errors: TPL-RAISED, TPL-RUNTIME, TPL-BUDGET, TPL-INPUT, TPL-FORBIDDEN, UNSUPPORTED; messages end with the

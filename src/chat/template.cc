@@ -328,6 +328,7 @@ Result<Rendered> Template::Render(const Context& context, const RenderOptions& o
   rendered.generations = std::move(executed->generations);
   SetOwnership(state, &rendered);
   if (executed->prompt_writes) rendered.ownership.generation_prefix = "template";
+  rendered.generation_prefix = executed->prompt;
   return rendered;
 }
 

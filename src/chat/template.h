@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,8 @@ struct Rendered {
   // Byte ranges inside the statement `generation`: what an assistant said.
   std::vector<std::pair<uint64_t, uint64_t>> generations;
   InsertionOwnership ownership;
+  // Nothing where it writes nothing, or where the template fails without it.
+  std::optional<GenerationPrefix> generation_prefix;
 };
 
 struct RenderOptions {

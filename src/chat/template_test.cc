@@ -218,6 +218,15 @@ TEST(TemplateOwnership, TheGenerationPrefixIsWhatAWholeRenderingWithoutItSays) {
     ASSERT_TRUE(with.has_value()) << with.error().ToString();
     const bool differs = !without.has_value() || without->text != with->text;
     EXPECT_EQ(with->ownership.generation_prefix, differs ? "template" : "none");
+    // The bytes that differ, taken out again, give the other text.
+    EXPECT_EQ(with->generation_prefix.has_value(), differs && without.has_value());
+    if (with->generation_prefix && without.has_value()) {
+      const auto [begin, end, n_replaced] = *with->generation_prefix;
+      ASSERT_TRUE(begin <= end && end <= with->text.size());
+      EXPECT_EQ(without->text.size(), with->text.size() - (end - begin) + n_replaced);
+      EXPECT_EQ(without->text.substr(0, begin), with->text.substr(0, begin));
+      EXPECT_EQ(without->text.substr(begin + n_replaced), with->text.substr(end));
+    }
     writes = writes || differs;
     silent = silent || !differs;
   }

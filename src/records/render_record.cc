@@ -124,6 +124,10 @@ void WriteRendered(const chat::Rendered& rendered, json::Writer& out) {
   out.Key("bos").String(rendered.ownership.bos).Key("eos").String(rendered.ownership.eos);
   out.Key("turn_separator").String(rendered.ownership.turn_separator);
   out.Key("generation_prefix").String(rendered.ownership.generation_prefix).EndObject();
+  if (!rendered.generation_prefix) return;
+  out.Key("generation_prefix").BeginObject().Key("begin").Uint(rendered.generation_prefix->begin);
+  out.Key("end").Uint(rendered.generation_prefix->end);
+  out.Key("replaces").Uint(rendered.generation_prefix->n_replaced).EndObject();
 }
 
 ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view stage) {

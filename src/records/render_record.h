@@ -69,7 +69,7 @@ void CollectSpecialTokens(json::Value config, SpecialTokens* out);
 [[nodiscard]] RecordStatus RenderRecord(TemplateCache& templates, const json::Value& record,
                                         json::Writer& out);
 
-// "text", "spans" and "insertion_ownership" of the answer.
+// "text", "spans", "insertion_ownership" and "generation_prefix" of the answer.
 void WriteRendered(const chat::Rendered& rendered, json::Writer& out);
 // Where an error of a template's own text stands.
 [[nodiscard]] ErrorPlace PlaceIn(std::string_view source, const Error& error, std::string_view stage);

@@ -556,6 +556,72 @@ class Writer:
         return out + self.tag("endfor")
 
 
+class Values:
+    """Random values of a context."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def text(self) -> str:
+        return "".join(self.rng.choice(STRINGS) for _ in range(self.rng.choice([1, 1, 1, 2, 3])))
+
+    def number(self) -> int | float:
+        return self.rng.choice([0, 1, -1, 2, 3, 7, 255, 2**31, 2**63, -(2**63), 10**25, 0.0, -0.0, 0.5, -2.5, 1e16, 1e-7, 1.0, 1e300, 123456.789])
+
+    def any(self, depth: int):
+        kind = self.rng.randrange(9 if depth > 0 else 6)
+        if kind <= 2:
+            return self.text()
+        if kind == 3:
+            return self.number()
+        if kind <= 5:
+            return self.rng.choice([None, True, False])
+        return self.list(depth - 1) if kind <= 7 else self.dict(depth - 1)
+
+    def list(self, depth: int) -> list:
+        same = self.rng.randrange(4)
+        make = [lambda: self.any(depth), self.text, self.number, lambda: self.dict(depth)][same]
+        return [make() for _ in range(self.rng.randrange(5))]
+
+    def dict(self, depth: int) -> dict:
+        names = ["a", "B", "x", "y", "role", "content", "items", "keys", "0", "", "é", "k", "n", "z", "type", "text", "_u"]
+        return {name: self.any(depth) for name in self.rng.sample(names, self.rng.randrange(5))}
+
+    def message(self) -> dict:
+        content = self.rng.choice([self.text(), self.text(), None, [{"type": "text", "text": self.text()}], self.any(1)])
+        message = {"role": self.rng.choice(["system", "user", "assistant", "tool", self.text()]), "content": content}
+        if self.rng.random() < 0.2:
+            message["tool_calls"] = [{"function": {"name": self.text(), "arguments": self.dict(1)}}]
+        return message
+
+    def context(self, careful: bool) -> dict:
+        """CONTEXT, many of its values others; where programs are careful, of the same kinds."""
+        context = {}
+        for name, value in CONTEXT.items():
+            if self.rng.random() < 0.5:
+                context[name] = value
+            elif name == "messages":
+                context[name] = [self.message() for _ in range(self.rng.randrange(1 if careful else 0, 4))]
+            elif not careful:
+                if self.rng.random() < 0.9:  # else it is absent
+                    context[name] = self.any(3)
+            elif isinstance(value, bool) or value is None:
+                context[name] = value
+            elif isinstance(value, str):
+                context[name] = self.text()
+            elif isinstance(value, float):
+                context[name] = self.rng.choice([2.5, -0.5, 0.0, 1e16, 7.0])
+            elif name == "n":
+                context[name] = self.rng.randrange(6)
+            elif name == "l":
+                context[name] = [self.rng.choice([3, 1, 2, 2.5, -7]) for _ in range(self.rng.randrange(1, 6))]
+            elif name == "d":
+                context[name] = {**value, **self.dict(1)}
+            else:
+                context[name] = value
+        return context
+
+
 class Timeout(BaseException):
     pass
 
@@ -564,8 +630,8 @@ def on_alarm(*_: object) -> None:
     raise Timeout
 
 
-def reference(template: str) -> dict:
-    frame = {"documents": None, **copy.deepcopy(CONTEXT)}  # a list changes under `indent`
+def reference(template: str, context: dict) -> dict:
+    frame = {"tools": None, "documents": None, **copy.deepcopy(context)}  # a list changes under `indent`
     signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
         return {"ok": _compile_jinja_template.__wrapped__(template).render(**frame)
@@ -582,8 +648,8 @@ def reference(template: str) -> dict:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def ours(slm: str, templates: list[str]) -> list[dict]:
-    records = [{"template": t, "context": CONTEXT, "clock": CLOCK} for t in templates]
+def ours(slm: str, templates: list[str], contexts: list[dict]) -> list[dict]:
+    records = [{"template": t, "context": c, "clock": CLOCK} for t, c in zip(templates, contexts, strict=True)]
     with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
         file.write("unused")
         file.flush()
@@ -647,18 +713,19 @@ def main() -> int:
     shown = 0
     found = []
     while time.monotonic() < deadline:
-        templates, parts = [], []
+        templates, contexts, parts = [], [], []
         for _ in range(args.batch):
             rng = random.Random(seed)
             seed += 1
             parts.append(collections.Counter())
             writer = Writer(rng, parts[-1])
+            contexts.append(Values(rng).context(writer.careful))
             if rng.random() < 0.5:
                 templates.append("{{ " + writer.expression(rng.randrange(1, 4)) + " }}")
             else:
                 templates.append("".join(writer.text() + writer.statement(2) for _ in range(rng.randrange(1, 5))) + writer.text())
-        for template, part, answer in zip(templates, parts, ours(args.slm, templates), strict=True):
-            expected = reference(template)
+        for template, context, part, answer in zip(templates, contexts, parts, ours(args.slm, templates, contexts), strict=True):
+            expected = reference(template, context)
             kind = verdict(expected, answer)
             totals[kind] += 1
             drawn.update(part.keys())
@@ -667,10 +734,10 @@ def main() -> int:
                 if "ok" in expected:
                     rendered.update(part.keys())
             if kind == "DIFFERENT":
-                found.append({"template": template, "expected": expected, "answer": answer})
+                found.append({"template": template, "context": context, "expected": expected, "answer": answer})
                 if shown < args.show:
                     shown += 1
-                    print(json.dumps(template), "\n   reference:", json.dumps(expected)[:300], "\n   slm:      ",
+                    print(json.dumps(template), "\n   context:  ", json.dumps(context), "\n   reference:", json.dumps(expected)[:300], "\n   slm:      ",
                           json.dumps(answer.get("text", answer.get("error", {}).get("message")))[:300])
     print(dict(totals), "seeds", args.seed, "to", seed - 1)
     few = {name: (compared[name], rendered[name]) for name in drawn

@@ -636,6 +636,32 @@ class Running(Case):
         self.assertEqual(again["run"], answer["run"])  # no clock, no host
         self.assertTrue(json.loads(self.ok("--json", "fsck"))["clean"])
 
+    def test_every_place_says_who_emits_bos_and_eos(self) -> None:
+        """TPL-05: the demo model's template writes <|bos|> (id 0), and its post-processor puts one before plain text."""
+        demo = self.work / "demo.slm"
+        self.ok("convert", ROOT / "models" / "slm-demo", "-o", demo)
+        for chat, emitter in (([], "tokenizer"), (["--chat"], "template")):
+            with self.subTest(emitter):
+                answer = self.json("run", demo, "Once", *chat, "--max-new-tokens", "1", "--record")
+                self.assertEqual(answer["prompt_ids"].count(0), 1)
+                said = answer["special_tokens"]
+                bos = said["bos"]
+                self.assertEqual((bos["token"], bos["emitted_by"], bos["suppressed"], bos["would_double"], bos["doubled"]),
+                                 ("<|bos|>", emitter, bool(chat), bool(chat), False))
+                self.assertEqual(said["tokenizer"], {"prefix": ["<|bos|>"], "suffix": [], "adds": not chat})
+                self.assertEqual(said["eos"]["emitted_by"], "template" if chat else "none")
+                kept = self.json("show", answer["run"])["metadata"]["special_tokens"]
+                self.assertEqual((kept["bos"]["emitted_by"], kept["bos"]["suppressed"], kept["tokenizer_adds"]), (emitter, bool(chat), not chat))
+                done = self.slm("run", demo, "Once", *chat, "--max-new-tokens", "1", "--explain")
+                self.assertIn(f"BOS |<|bos|>|: the {emitter}, once", done.stderr.decode())
+        spoken = self.slm("chat", demo, "--max-new-tokens", "1", "--explain", stdin=b"Once\n")
+        self.assertIn("BOS |<|bos|>|: the template, once; the tokenizer puts one around plain text and is told not to here\n", spoken.stderr.decode())
+        context = json.dumps({"messages": [{"role": "user", "content": "Once"}], "add_generation_prompt": True}).encode()
+        self.assertEqual(self.json("render", demo, "--explain", stdin=context)["special_tokens"], said)
+        twice = self.json("run", demo, "<|bos|>Once", "--max-new-tokens", "1")
+        self.assertEqual((twice["prompt_ids"][:2], twice["special_tokens"]["bos"]["doubled"]), ([0, 0], True))
+        self.assertNotIn("special_tokens", self.json("run", demo, "--ids", "0,1", "--max-new-tokens", "1"))
+
     def blob(self, value: dict) -> bytes:
         digits = value["hex"]
         return (self.work / "store" / "objects" / "sha256" / digits[:2] / digits).read_bytes()
