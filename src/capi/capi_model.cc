@@ -262,10 +262,16 @@ Result<std::vector<uint32_t>> PromptIds(const slm::records::Request& request, st
     SLM_ASSIGN(const uint64_t id, UintOption(item, "prompt_ids"));
     ids.push_back(static_cast<uint32_t>(id));
   }
+  if (request.spec.kind == slm::golden::InputKind::kTokenIds && ids != request.spec.ids)
+    return Fail(BadOption(*given, "prompt_ids", "the ids of the record"));
   return ids;
 }
 
-Result<std::vector<slm::evidence::CaseText>> ParseTexts(std::string_view texts, size_t n_cases) {
+// The texts are of these cases and of this artifact, since they say so: the container states both as one
+// thing.
+Result<std::vector<slm::evidence::CaseText>> ParseTexts(std::string_view texts, size_t n_cases,
+                                                        const slm::Hash256& root,
+                                                        const slm::Hash256& cases_sha256) {
   SLM_ASSIGN(const slm::json::Document document, ParseObject(texts));
   const auto rows = document.root().Find("cases");
   std::vector<slm::evidence::CaseText> out;
@@ -277,6 +283,12 @@ Result<std::vector<slm::evidence::CaseText>> ParseTexts(std::string_view texts, 
   if (out.size() != n_cases)
     return Fail(
         BadOption(rows.value_or(document.root()), "cases", "what slm_text_cases answers for these cases"));
+  for (const auto& [name, hash] : {std::pair("artifact", root), std::pair("cases_sha256", cases_sha256)}) {
+    const auto stated = document.root().Find(name);
+    if (!stated || !stated->is_string() || stated->string() != slm::ToHex(hash))
+      return Fail(
+          BadOption(stated.value_or(document.root()), name, "that of the model and the cases given here"));
+  }
   return out;
 }
 
@@ -288,8 +300,9 @@ Result<std::unique_ptr<slm_observation>> NewObservation(const slm_model& model, 
   SLM_ASSIGN(slm::evidence::ObserveOptions options, ParseObserve(document.root()));
   if (cases_text.size() > slm::capi::kMaxCasesBytes) return Fail(slm::capi::TooManyCases());
   SLM_ASSIGN(observation->cases, slm::evidence::ParseCases(cases_text));
-  SLM_ASSIGN(observation->texts, ParseTexts(texts, observation->cases.size()));
   options.cases_sha256 = slm::Sha256Of(slm::AsBytes(cases_text));
+  SLM_ASSIGN(observation->texts,
+             ParseTexts(texts, observation->cases.size(), model.artifact->root(), options.cases_sha256));
   if (!like_bytes.empty()) {
     const slm::ByteSpan like = slm::AsBytes(like_bytes);
     SLM_ASSIGN(observation->like, slm::golden::Golden::FromBytes({like.begin(), like.end()}));

@@ -322,6 +322,10 @@ TEST_F(CapiTest, APromptOfTextNeedsItsIds) {
   for (const std::string bad : {"{}", "{\"prompt_ids\":[-1]}", "{\"prompt_ids\":[4294967296]}", "[]"})
     EXPECT_NE(slm_run_new(context_, session, Data(record), record.size(), Data(bad), bad.size(), &run), 0)
         << bad;
+  const std::string of_ids = "{\"ids\":[1,2]}";
+  const std::string others = "{\"prompt_ids\":[2,1]}";
+  EXPECT_NE(slm_run_new(context_, session, Data(of_ids), of_ids.size(), Data(others), others.size(), &run),
+            0);
   EXPECT_EQ(run, nullptr);
 }
 
@@ -399,6 +403,16 @@ TEST_F(CapiTest, AnObservationNeedsItsOptionsAndItsTexts) {
     EXPECT_NE(begin(good, bad), 0) << bad;
     EXPECT_EQ(ErrorMember("code"), "CASE-SCHEMA") << bad;
   }
+  // The texts of other cases, or of another artifact, are not taken for these.
+  const std::string other = "{\"id\":\"a\",\"text\":\"ho\"}\n";
+  ASSERT_EQ(slm_text_cases(context_, text, Data(other), other.size()), 0) << Answer();
+  EXPECT_NE(begin(good, Answer()), 0);
+  EXPECT_EQ(ErrorMember("field"), "cases_sha256");
+  std::string of_another = texts;
+  char& digit = of_another[of_another.find("\"artifact\":\"") + 12];
+  digit = digit == '0' ? '1' : '0';
+  EXPECT_NE(begin(good, of_another), 0);
+  EXPECT_EQ(ErrorMember("field"), "artifact");
   EXPECT_EQ(observation, nullptr);
   EXPECT_EQ(begin(good, texts), 0) << Answer();
   EXPECT_EQ(slm_observation_finish(context_, observation), 1);  // no case has run

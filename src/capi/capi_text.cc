@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "capi/handles.h"
+#include "codec/sha256.h"
 #include "evidence/text_half.h"
 #include "records/render_record.h"
 #include "records/text_run.h"
@@ -38,6 +39,7 @@ struct slm_text final : slm::capi::Handle {
   static constexpr std::string_view kKind = "text";
   slm_text() : Handle(kKind) {}
   std::shared_ptr<const slm::evidence::TextHalf> half;
+  slm::Hash256 root{};  // of the artifact
   // Of the template, or why there is none.
   Result<slm::records::TemplateModel> template_model = slm::records::TemplateModel();
   std::optional<slm::records::TemplateCache> templates;  // of the template, made when first asked for
@@ -103,6 +105,7 @@ int32_t slm_text_open(slm_context* context, const uint8_t* bytes, size_t size, s
     SLM_ASSIGN(const auto artifact, slm::Artifact::FromTexts({given.begin(), given.end()}));
     auto text = std::make_unique<slm_text>();
     SLM_ASSIGN(text->half, slm::evidence::TextHalf::Open(*artifact));
+    text->root = artifact->root();
     text->template_model = slm::records::TemplateOfArtifact(*artifact, "");
     answer.Key("artifact").String(slm::ToHex(artifact->root()));
     answer.Key("tokenizer").Bool(text->half->tokenizer() != nullptr);
@@ -207,6 +210,8 @@ int32_t slm_text_cases(slm_context* context, slm_text* text, const uint8_t* case
     if (!Knows(*context, text)) return Fail(UnknownHandle("text"));
     if (size > slm::capi::kMaxCasesBytes) return Fail(slm::capi::TooManyCases());
     SLM_ASSIGN(const auto specs, slm::evidence::ParseCases(TextAt(cases, size)));
+    out.Key("artifact").String(slm::ToHex(text->root));
+    out.Key("cases_sha256").String(slm::ToHex(slm::Sha256Of(slm::AsBytes(TextAt(cases, size)))));
     out.Key("cases").BeginArray();
     for (const slm::evidence::CaseSpec& spec : specs) {
       const auto said = text->half->TextOf(spec);

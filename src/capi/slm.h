@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-#define SLM_ABI_VERSION 1
+#define SLM_ABI_VERSION 2
 
 typedef struct slm_context slm_context;         /* result buffer, known handles */
 typedef struct slm_artifact slm_artifact;       /* a .slm while it is filled and checked */
@@ -189,8 +189,8 @@ int32_t slm_text_run_push(slm_context* context, slm_text_run* run, uint32_t id);
 int32_t slm_text_run_finish(slm_context* context, slm_text_run* run);
 void slm_text_run_free(slm_context* context, slm_text_run* run);
 
-/* What slm_observation_new needs of a cases file. Answer {"cases":[one for each]}, for it alone. Errors:
- * those of cases, tokenizers and templates, with the case. */
+/* What slm_observation_new needs of a cases file. Answer {"artifact": root,"cases_sha256": of the file,"cases":
+ * [one for each]}, for it alone. Errors: those of cases, tokenizers and templates, with the case. */
 int32_t slm_text_cases(slm_context* context, slm_text* text, const uint8_t* cases, size_t size);
 
 /* ---- evidence: comparing and verifying, from objects in memory --------------------------------------- */

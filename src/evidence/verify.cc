@@ -393,6 +393,7 @@ class Verifier {
     if (TextOf(promotion, "backend") != TextOf(*backend, "name"))
       return Fail(MakeError(ErrorCode::kGraphSchema, "the receipt names another backend").Field("backend"));
     SLM_TRY(CheckEngineOfBackend(*observation, *backend));
+    SLM_TRY(CheckModulesOfBackend(ChildOf(*observation, "runtime-build"), *backend));
     SLM_TRY(CheckCandidateOfBackend(*backend, HashOf(*suite, "blob"), *candidate));
     SLM_TRY(CheckCasesOfContainer(cases_, *candidate));
     candidate_ = candidate;
@@ -421,6 +422,17 @@ class Verifier {
     }
     SLM_ASSIGN(out_.comparison, compare::Compare(evidence.sorted, *candidate, policy));
     return {};
+  }
+
+  // In WebAssembly one module has the weights and another tokenizer and template: a receipt names both
+  // (BKD-02).
+  static Status CheckModulesOfBackend(const Node* build, const Node& backend) {
+    if (build == nullptr) return Fail(ErrorCode::kGraphMissingChild, "the runtime build is absent");
+    const bool of_wasm = TextOf(backend, "kernel").starts_with("wasm-");
+    if (of_wasm == (build->metadata.Find("text_module_sha256") != nullptr)) return {};
+    return Fail(MakeError(ErrorCode::kGraphSchema, of_wasm ? "a build of WebAssembly names its text module"
+                                                           : "a native build has no text module")
+                    .Field("text_module_sha256"));
   }
 
   // A browser's observation names the engine that its backend is called after (BKD-02).

@@ -170,7 +170,7 @@ class WholeTokenStage : public DecoderStage {
   std::string token_;
 };
 
-// Bytes of no character as escapes (AlignedText), which no character of a pattern is; and back.
+// Bytes of no character as escapes (AlignedText), and back.
 std::string Escaped(std::string_view bytes) {
   std::string out;
   while (const auto fault = FindUtf8Fault(bytes)) {
@@ -204,9 +204,24 @@ class ReplacePatternStage final : public WholeTokenStage {
  private:
   Status FeedToken(const std::string& token, Fragments* out) override {
     const bool is_text = !FindUtf8Fault(token);
-    SLM_ASSIGN(std::string replaced, ReplacePattern(is_text ? token : Escaped(token), pattern_, content_));
-    Emit(is_text ? std::move(replaced) : Unescaped(replaced), true, true, out);
+    SLM_ASSIGN(std::string replaced,
+               is_text ? ReplacePattern(token, pattern_, content_) : ReplaceInBytes(Escaped(token)));
+    Emit(std::move(replaced), true, true, out);
     return {};
+  }
+  // Where a pattern takes in a byte of no character, nothing is replaced: such bytes stay as they are.
+  [[nodiscard]] Result<std::string> ReplaceInBytes(const std::string& escaped) const {
+    std::vector<Span> matches;
+    SLM_TRY(pattern_.FindAll(escaped, &matches));
+    std::string out;
+    size_t at = 0;
+    for (const Span& match : matches) {
+      const std::string_view taken = std::string_view(escaped).substr(match.begin, match.end - match.begin);
+      if (taken.find("\xED\xB2") != taken.npos || taken.find("\xED\xB3") != taken.npos) continue;
+      out.append(escaped, at, match.begin - at).append(content_);
+      at = match.end;
+    }
+    return Unescaped(out.append(escaped, at, std::string::npos));
   }
   Pattern pattern_;
   std::string content_;

@@ -150,16 +150,24 @@ export class Engine {
 
   private async load(id: number, request: Extract<Request, { type: 'load' }>, signal: AbortSignal): Promise<LoadAnswer> {
     if (this.loaded !== undefined) throw hostError('USAGE', 'this worker holds a model already');
+    if (signal.aborted) throw abortError();
     // The modules, the storage and the first bytes are waited for together.
     const storage = this.platform.storage();
     const texts = this.start('slm-text', (module) => Promise.resolve({ module }));
     // A program that does not come ends the load at once.
     const stop = new AbortController();
-    const onAbort = (): void => {
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => {
+        stop.abort();
+        reject(abortError());
+      }, { once: true });
+    });
+    aborted.catch(() => {}); // it may come when nobody waits any more
+    let textFault: unknown;
+    texts.catch((fault: unknown) => {
+      textFault = fault;
       stop.abort();
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    texts.catch(onAbort);
+    });
     const { source, drop } = opening(openSource(request.source), stop.signal);
     const { artifact, cache, module, digest } = await this.start('slm', async (module) => ({
       ...(await loadArtifact(module, source, {
@@ -170,11 +178,10 @@ export class Engine {
         retryDelay: 250,
       })),
       module,
-    })).catch(async (fault: unknown) => {
-      if (!signal.aborted) await texts;
-      throw fault;
+    })).catch((fault: unknown) => {
+      throw signal.aborted ? fault : (textFault ?? fault);
     }).finally(drop);
-    const words = await texts;
+    const words = await Promise.race([texts, aborted]);
     const halves = new Halves(module, words.module, artifact);
     const session = halves.openSession(request.maxPositions);
     const model = halves.facts;

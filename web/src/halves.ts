@@ -4,6 +4,7 @@
  * `slm observe` say.
  */
 import { fromBase64 } from './base64.js';
+import { hostError } from './errors.js';
 import type { SlmModule } from './module.js';
 import type { ModelFacts } from './protocol.js';
 
@@ -38,7 +39,10 @@ export class Halves {
     const opened = core.open('slm_model_open', artifact);
     this.model = opened.handle;
     this.facts = opened.answer as ModelFacts;
-    this.text = words.open('slm_text_open', core.bytes('slm_model_texts', this.model)).handle;
+    const text = words.open('slm_text_open', core.bytes('slm_model_texts', this.model));
+    this.text = text.handle;
+    const { artifact: root } = text.answer as { artifact: string };
+    if (root !== this.facts.artifact) throw hostError('INTERNAL', `the texts are of the artifact ${root}`);
   }
 
   openSession(maxPositions: number): number {

@@ -29,7 +29,7 @@ export class SlmModule {
     this.memory = instance.exports['memory'] as WebAssembly.Memory;
     this.exports = instance.exports as unknown as Record<string, Call>;
     const version = this.raw('slm_abi_version');
-    if (version !== 1) throw hostError('UNSUPPORTED', `the module has ABI version ${version}, this package needs 1`);
+    if (version !== 2) throw hostError('UNSUPPORTED', `the module has ABI version ${version}, this package needs 2; load the page again`);
     this.context = this.raw('slm_context_new');
     this.out = this.raw('slm_alloc', 64);
     if (this.context === 0 || this.out === 0) throw hostError('MEMORY', 'no memory for the module itself');

@@ -218,6 +218,10 @@ for (const engine of (process.env['BROWSERS'] ?? 'chromium,firefox,webkitgtk').s
         assert.match(message, new RegExp(`the program /src/${name}\\.wasm: status 503`));
         routes.delete(`/src/${name}.wasm`);
       }
+      // What is wrong with the model does not wait for a program that it does not need.
+      routes.set('/src/slm-text.wasm', () => {}); // never answered
+      assert.equal((await refused('/nothing.slm')).code, 'NOT-FOUND');
+      routes.delete('/src/slm-text.wasm');
       await load('/slm-demo.slm');
     });
 
