@@ -536,6 +536,8 @@ SLM_EXPORT(slm_run_stop) int32_t slm_run_stop(slm_context* context, slm_run* run
   return AnswerWith(context, [&](Writer& out) -> RecordStatus {
     SLM_ASSIGN(slm::records::TokenRun* const live, LiveRun(*context, run));
     SLM_TRY(CheckFed(*live));
+    if (live->request().stop.empty() || live->n_tokens() == 0)
+      return Fail(MakeError(ErrorCode::kUsage, "no token has completed a stop string").Field("run"));
     live->StopByString();
     out.Key("done").Bool(live->done());
     return {};

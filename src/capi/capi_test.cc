@@ -329,6 +329,23 @@ TEST_F(CapiTest, APromptOfTextNeedsItsIds) {
   EXPECT_EQ(run, nullptr);
 }
 
+TEST_F(CapiTest, ARunIsStoppedByATokenOnly) {
+  slm_model* model = OpenModel();
+  slm_session* session = nullptr;
+  ASSERT_EQ(slm_session_new(context_, model, 8, &session), 0);
+  slm_run* run = nullptr;
+  for (const std::string record :
+       {"{\"ids\":[1,2],\"max_new_tokens\":2}", "{\"ids\":[1,2],\"max_new_tokens\":2,\"stop\":[\"x\"]}"}) {
+    ASSERT_EQ(slm_run_new(context_, session, Data(record), record.size(), nullptr, 0, &run), 0) << Answer();
+    ASSERT_EQ(slm_run_prefill(context_, run, 0), 0);
+    EXPECT_EQ(slm_run_stop(context_, run), 1) << record;  // USAGE: no token was chosen
+    ASSERT_EQ(slm_run_next(context_, run), 0);
+    const bool may_stop = record.find("stop") != std::string::npos;
+    EXPECT_EQ(slm_run_stop(context_, run), may_stop ? 0 : 1) << record;
+    ASSERT_EQ(slm_run_finish(context_, run), 0);
+  }
+}
+
 // What is read of the texts is hashed again by whoever opens them.
 TEST_F(CapiTest, ADamagedTextIsRefused) {
   slm_model* model = OpenModel();

@@ -109,7 +109,7 @@ int32_t slm_session_new(slm_context* context, slm_model* model, uint32_t max_pos
 void slm_session_free(slm_context* context, slm_session* session);
 
 /* A record of `slm run --batch`. `prompt`: what slm_text_run_new answered to it, whose "prompt_ids" are
- * taken; null for a record of ids. The session is cut back to the prefix of ids that it shares with the
+ * taken, and are the record's where it has ids; may be null there. The session is cut back to the prefix of ids that it shares with the
  * prompt; no bit depends on it. One run of a session at a time: an earlier one that is not finished is over.
  * Stop strings are not looked for here: see slm_run_stop. Answer {"n_prompt","n_fed"}. */
 int32_t slm_run_new(slm_context* context, slm_session* session, const uint8_t* record, size_t size,
@@ -121,7 +121,7 @@ int32_t slm_run_prefill(slm_context* context, slm_run* run, uint32_t count);
  * is fed, or when done. */
 int32_t slm_run_next(slm_context* context, slm_run* run);
 /* The last token completed a stop string (slm_text_run_push says "stopped"): no token follows, also where one
- * was the last anyway. Answer {"done"}. */
+ * was the last anyway. Answer {"done"}. USAGE where the record has no stop string, or before a token. */
 int32_t slm_run_stop(slm_context* context, slm_run* run);
 /* The `k` likeliest tokens at the last step (before it: after the prompt), by logit descending, then id.
  * Answer

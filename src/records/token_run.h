@@ -55,6 +55,7 @@ class TokenRun {
   // Feeds at most `count` further ids of the prompt; 0: all that are left. Errors: those of
   // Session::Prefill.
   [[nodiscard]] Status Prefill(uint64_t count);
+  [[nodiscard]] uint64_t n_tokens() const { return answer_.generation.ids.size(); }  // chosen so far
   // Whether there is no further step.
   [[nodiscard]] bool done() const { return stop_.has_value(); }
   // The id of the next token. REQUIRES: the whole prompt was fed, not done(). Errors: those of

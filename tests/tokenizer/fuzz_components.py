@@ -422,7 +422,9 @@ def main() -> int:
                 if want is None:
                     # With truncation tokenizing stops early here, as in tokenizers 0.23.2: 0.23.3 goes on
                     # and may meet what it refuses.
-                    if "ids" in got and (file["truncation"] is None or not flag["truncation"]):
+                    # A pattern that the reference's engine gives up on after so many steps takes linear time here.
+                    gave_up = "retry-limit-in-match" in str(reason)
+                    if "ids" in got and not gave_up and (file["truncation"] is None or not flag["truncation"]):
                         report(text=text, flags=flag, got=got, refused_by_reference=reason)
                 elif got.get("ids") != want.ids or got["offsets"]["scalar"] != [list(o) for o in want.offsets]:
                     report(text=text, flags=flag, got=got, want={"ids": want.ids, "offsets": want.offsets, "tokens": want.tokens})

@@ -36,6 +36,13 @@ test('the module that runs models: at most 600,000 bytes, 200,000 compressed', (
   assert.ok(compressed <= 200_000, `${compressed}`);
 });
 
+test('the other modules do not grow unseen', () => {
+  for (const [wasm, size, compressed] of [[TEXT, 860_000, 308_000], [EVIDENCE, 790_000, 250_000]] as const) {
+    assert.ok(wasm.length <= size, `${wasm.length}`);
+    assert.ok(brotliCompressSync(wasm).length <= compressed);
+  }
+});
+
 test("the host's error codes are those of the table", () => {
   const table = readFileSync(`${ROOT}/src/base/errors.def`, 'utf8');
   for (const [code, number] of Object.entries(HOST_CODES)) assert.match(table, new RegExp(`"${code}", ${number},`), code);
