@@ -217,7 +217,7 @@ class Schema:
             previous = row["path"]
 
     def check_blobs(self, blobs: list[Any]) -> None:
-        end, seen = 0, set()
+        end, seen, in_tensors = 0, set(), False
         for i, blob in enumerate(blobs):
             where = f"blobs[{i}]"
             self.fields(blob, where, {"kind": str, "offset": int, "size": int, "sha256": bytes})
@@ -230,9 +230,13 @@ class Schema:
                 self.bad("SLM-BLOB-OVERLAP", where)
             if blob["offset"] != round_up(end, 256):
                 self.bad("SLM-LAYOUT", where)
-            if blob["kind"] != "tensor":
+            if blob["kind"] == "tensor":
+                in_tensors = True
+            else:
                 if blob["kind"] not in KINDS:
                     self.bad("SLM-BLOB-ORPHAN", where)
+                if in_tensors:
+                    self.bad("SLM-LAYOUT", where)
                 if blob["kind"] in seen:
                     self.bad("SLM-SCHEMA", where)
                 seen.add(blob["kind"])

@@ -280,6 +280,7 @@ TEST(Convert, BothInspectorsRefuseTheSameContradictions) {
     std::string code, field;
   };
   const std::vector<Case> cases = {
+      {{{{"blobs", "0", "kind"}, "tensor"}}, "SLM-LAYOUT", "blobs[1]"},  // a text behind a tensor
       {{{{"config", "n_layers"}, 3}}, "MAP-MISSING", "tensors"},
       {{{{"config", "n_layers"}, 1}}, "MAP-LAYER", "tensors[" + index("layers.1.attn.k.weight") + "].layer"},
       {{{{"config", "n_layers"}, uint64_t{1} << 40}}, "SLM-SCHEMA/SCHEMA-VALUE", "config.n_layers"},

@@ -262,7 +262,13 @@ class Decoder {
     }
     *previous_end = *end;
     blob->offset += header_.data_offset;
-    if (blob->kind == kTensorBlobKind) return {};
+    if (blob->kind == kTensorBlobKind) {
+      has_tensor_blob_ = true;
+      return {};
+    }
+    // Who needs the texts alone reads the file's beginning.
+    if (has_tensor_blob_)
+      return Fail(RuleError(ErrorCode::kSlmLayout, field, "a text stands behind the tensors"));
     for (const BlobEntry& other : manifest_.blobs) {
       if (other.kind == blob->kind) return Fail(SchemaError(field, "a second blob of kind " + blob->kind));
     }
@@ -452,6 +458,7 @@ class Decoder {
   std::vector<uint64_t> file_sizes_;
   std::vector<uint64_t> used_blobs_;
   std::vector<std::optional<uint64_t>> alias_sources_;
+  bool has_tensor_blob_ = false;
 };
 
 }  // namespace
