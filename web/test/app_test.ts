@@ -305,6 +305,15 @@ void test('verifies on this device; the receipt is accepted natively, a changed 
   assert.ok(refusal(forge(bundle, ...(changes[0]?.slice(1) as [Buffer, Buffer]))).status === 1);
   assert.ok(refusal(forge(bundle, ...(changes[1]?.slice(1) as [Buffer, Buffer]))).codes.includes('VERDICT-DIFFERS'));
   assert.ok(refusal(forge(bundle, seen, other(seen, 'hchromium', 'hchromiun'))).codes.includes('GRAPH-SCHEMA'));
+  // A build that leaves out the module of the texts: its map has one member less.
+  const member = build.indexOf(Buffer.concat([text('text_module_sha256'), Buffer.from([0x58, 0x20])]));
+  assert.ok(member > 0);
+  const silent = Buffer.concat([build.subarray(0, member), build.subarray(member + text('text_module_sha256').length + 34)]);
+  const head = silent.indexOf(text('flags')) - 1;
+  assert.equal((silent[head] ?? 0) & 0xe0, 0xa0);
+  silent[head] = (silent[head] ?? 0) - 1;
+  const { codes } = refusal(forge(bundle, build, silent));
+  assert.ok(codes.includes('GRAPH-SCHEMA'), codes.join());
 });
 
 void test('makes nothing of a hostile bundle but text', { timeout: 2 * TIMEOUT }, async () => {
