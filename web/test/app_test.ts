@@ -309,7 +309,7 @@ void test('verifies on this device; the receipt is accepted natively, a changed 
   const member = build.indexOf(Buffer.concat([text('text_module_sha256'), Buffer.from([0x58, 0x20])]));
   assert.ok(member > 0);
   const silent = Buffer.concat([build.subarray(0, member), build.subarray(member + text('text_module_sha256').length + 34)]);
-  const head = silent.indexOf(text('flags')) - 1;
+  const head = silent.indexOf(text('edges')) - 1;
   assert.equal((silent[head] ?? 0) & 0xe0, 0xa0);
   silent[head] = (silent[head] ?? 0) - 1;
   const { codes } = refusal(forge(bundle, build, silent));
