@@ -109,9 +109,10 @@ int32_t slm_session_new(slm_context* context, slm_model* model, uint32_t max_pos
 void slm_session_free(slm_context* context, slm_session* session);
 
 /* A record of `slm run --batch`. `prompt`: what slm_text_run_new answered to it, whose "prompt_ids" are
- * taken, and are the record's where it has ids; may be null there. The session is cut back to the prefix of ids that it shares with the
- * prompt; no bit depends on it. One run of a session at a time: an earlier one that is not finished is over.
- * Stop strings are not looked for here: see slm_run_stop. Answer {"n_prompt","n_fed"}. */
+ * taken, and are the record's where it has ids; may be null there. The session is cut back to the prefix of
+ * ids that it shares with the prompt; no bit depends on it. One run of a session at a time: an earlier one
+ * that is not finished is over. Stop strings are not looked for here: see slm_run_stop. Answer
+ * {"n_prompt","n_fed"}. */
 int32_t slm_run_new(slm_context* context, slm_session* session, const uint8_t* record, size_t size,
                     const uint8_t* prompt, size_t prompt_size, slm_run** out);
 /* Feeds at most `count` further ids of the prompt; 0: all. No bit depends on it. Answer {"n_fed","n_prompt",
@@ -189,8 +190,9 @@ int32_t slm_text_run_push(slm_context* context, slm_text_run* run, uint32_t id);
 int32_t slm_text_run_finish(slm_context* context, slm_text_run* run);
 void slm_text_run_free(slm_context* context, slm_text_run* run);
 
-/* What slm_observation_new needs of a cases file. Answer {"artifact": root,"cases_sha256": of the file,"cases":
- * [one for each]}, for it alone. Errors: those of cases, tokenizers and templates, with the case. */
+/* What slm_observation_new needs of a cases file. Answer {"artifact": root,"cases_sha256": of the
+ * file,"cases": [one for each]}, for it alone. Errors: those of cases, tokenizers and templates, with the
+ * case. */
 int32_t slm_text_cases(slm_context* context, slm_text* text, const uint8_t* cases, size_t size);
 
 /* ---- evidence: comparing and verifying, from objects in memory --------------------------------------- */
