@@ -6,13 +6,6 @@ Result<std::optional<prompt::TokenOwners>> OwnersOfPrompt(const evidence::Candid
                                                           const evidence::CaseSpec& spec,
                                                           const evidence::Prompt& prompt) {
   if (candidate.tokenizer() == nullptr || !prompt.encoding) return std::optional<prompt::TokenOwners>();
-  prompt::SpecialTokens special_tokens;
-  const Result<ByteSpan> config = candidate.artifact().Blob("tokenizer-config");
-  if (config) {
-    SLM_ASSIGN(special_tokens, evidence::SpecialTokensOf(AsText(*config)));
-  } else if (config.error().code != ErrorCode::kNotFound) {
-    return Fail(config.error());
-  }
   prompt::PromptText text;
   if (prompt.rendered) {
     text.text = prompt.rendered->text;
@@ -21,7 +14,7 @@ Result<std::optional<prompt::TokenOwners>> OwnersOfPrompt(const evidence::Candid
     text.text = AsText(spec.data);
     text.tokenizer_adds = spec.add_special_tokens;
   }
-  return prompt::OwnersOf(*candidate.tokenizer(), special_tokens, text);
+  return prompt::OwnersOf(*candidate.tokenizer(), candidate.text()->special_tokens(), text);
 }
 
 }  // namespace slm::app

@@ -229,9 +229,7 @@ Status RunOnce(AppContext& context, const RunArgs& args, const evidence::Candida
   json::Writer out;
   out.BeginObject();
   WriteAnswer(request, answer, out);
-  out.Key("warnings").BeginArray();
-  for (const std::string& warning : answer.warnings) out.String(warning);
-  out.EndArray();
+  out.Key("warnings").Strings(answer.warnings);
   if (owners) {
     out.Key("special_tokens");
     prompt::WriteTokenOwners(*owners, out);

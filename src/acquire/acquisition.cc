@@ -411,8 +411,7 @@ class Transaction {
     Error error = std::move(status).error();
     const SourceFile* file = result_.Find(error.file);
     // What generate() alone reads changes no logit, so a person may leave the publisher's value out.
-    const bool of_generation = error.code == ErrorCode::kCfgValue && family != nullptr &&
-                               family->GenerationKey(error.field) != nullptr;
+    const bool of_generation = error.code == ErrorCode::kCfgValue && IsOpenKey(error.file, error.field);
     if ((error.code == ErrorCode::kCfgUnclassified || of_generation) && file != nullptr) {
       error.message += ": a statement of kind config-field whose choice is \"" + error.file + ":" +
                        error.field + "\" and whose applies_to holds " + ToHex(file->blob);

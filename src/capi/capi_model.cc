@@ -329,9 +329,7 @@ Status RunNextCase(slm_observation& observation, Writer& out) {
   if (!observation.is_open) observation.observer->Close("");
   out.Key("done").Uint(observation.n_run).Key("total").Uint(observation.cases.size());
   if (!observation.is_open) return {};
-  out.Key("ids").BeginArray();
-  for (const uint32_t id : *ids) out.Uint(id);
-  out.EndArray();
+  out.Key("ids").Uints(*ids);
   return {};
 }
 
@@ -562,9 +560,7 @@ SLM_EXPORT(slm_run_finish) int32_t slm_run_finish(slm_context* context, slm_run*
     slm::records::WriteTokens(answer.prompt_ids, answer.generation.ids, out);
     slm::records::WriteEnd(live->request(), answer.generation, answer.kv_sha256, answer.trace, answer.n_vocab,
                            out);
-    out.Key("warnings").BeginArray();
-    for (const std::string& warning : answer.warnings) out.String(warning);
-    out.EndArray();
+    out.Key("warnings").Strings(answer.warnings);
     Drop(context, run);
     return {};
   });

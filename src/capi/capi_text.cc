@@ -65,20 +65,8 @@ Status NeedsTokenizer(const slm::evidence::TextHalf& half) {
   return Fail(ErrorCode::kUnsupported, "the artifact has no tokenizer; give token ids");
 }
 
-void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, Writer& out) {
-  out.Key(key).BeginArray();
-  for (const uint32_t id : ids) out.Uint(id);
-  out.EndArray();
-}
-
-void WriteWarnings(const std::vector<std::string>& warnings, Writer& out) {
-  out.Key("warnings").BeginArray();
-  for (const std::string& warning : warnings) out.String(warning);
-  out.EndArray();
-}
-
 void WritePrompt(const slm::records::Request& request, const slm::evidence::Prompt& prompt, Writer& out) {
-  WriteIds("prompt_ids", prompt.ids, out);
+  out.Key("prompt_ids").Uints(prompt.ids);
   if (prompt.rendered) {
     out.Key("rendered").BeginObject();
     slm::records::WriteRendered(*prompt.rendered, out);
@@ -168,7 +156,7 @@ int32_t slm_text_run_new(slm_context* context, slm_text* text, const uint8_t* re
                         auto run = std::make_unique<slm_text_run>();
                         SLM_ASSIGN(run->run, slm::records::TextRun::Create(text->half, request));
                         WritePrompt(request, run->run->prompt(), answer);
-                        WriteWarnings(run->run->warnings(), answer);
+                        answer.Key("warnings").Strings(run->run->warnings());
                         *out = Keep(context, std::move(run));
                         return {};
                       });
@@ -193,7 +181,7 @@ SLM_EXPORT(slm_text_run_finish) int32_t slm_text_run_finish(slm_context* context
     SLM_ASSIGN(const slm::records::TextRun::End end, run->run->Finish());
     slm::records::WriteVisible(end.visible, out);
     out.Key("tail").String(slm::ToBase64(slm::AsBytes(end.tail)));
-    WriteWarnings(end.warnings, out);
+    out.Key("warnings").Strings(end.warnings);
     Drop(context, run);
     return {};
   });

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -153,6 +154,9 @@ class Writer {
   Writer& Double(double value);
   Writer& Bool(bool value);
   Writer& Null();
+  // Whole arrays.
+  Writer& Uints(std::span<const uint32_t> values);
+  Writer& Strings(std::span<const std::string> texts);
   // Text that is already JSON.
   Writer& Raw(std::string_view json);
   [[nodiscard]] const std::string& text() const { return out_; }

@@ -109,6 +109,18 @@ Writer& Writer::Uint(uint64_t value) {
   return *this;
 }
 
+Writer& Writer::Uints(std::span<const uint32_t> values) {
+  BeginArray();
+  for (const uint32_t value : values) Uint(value);
+  return EndArray();
+}
+
+Writer& Writer::Strings(std::span<const std::string> texts) {
+  BeginArray();
+  for (const std::string& text : texts) String(text);
+  return EndArray();
+}
+
 Writer& Writer::Int(int64_t value) {
   Separate();
   out_.append(std::to_string(value));

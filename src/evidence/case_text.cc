@@ -90,9 +90,7 @@ Result<golden::Tokenization> ReadTokenization(const json::Value& value, const st
 }  // namespace
 
 void WriteCaseText(const CaseText& text, json::Writer& out) {
-  out.BeginObject().Key("ids").BeginArray();
-  for (const uint32_t id : text.ids) out.Uint(id);
-  out.EndArray();
+  out.BeginObject().Key("ids").Uints(text.ids);
   if (text.rendered) out.Key("rendered").String(ToBase64(*text.rendered));
   if (text.ownership) {
     out.Key("ownership").BeginArray();

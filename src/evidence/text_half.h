@@ -41,6 +41,11 @@ class TextHalf {
   [[nodiscard]] const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer() const { return tokenizer_; }
   [[nodiscard]] const chat::Template* chat_template() const { return template_ ? &*template_ : nullptr; }
 
+  // By name, as tokenizer_config.json declares them; empty where the artifact has none.
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& special_tokens() const {
+    return special_tokens_;
+  }
+
   // Renders and encodes. Messages are encoded with special tokens off: the template wrote them. Truncation
   // and padding that tokenizer.json declares are not applied: Transformers switches both off at each call.
   // Errors: UNSUPPORTED where the artifact has no tokenizer, TPL-MISSING without a template, and those of

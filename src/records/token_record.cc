@@ -63,9 +63,7 @@ void WriteOffsets(std::string_view name, const std::vector<std::pair<uint64_t, u
 }
 
 void WriteEncoding(const Encoding& encoding, json::Writer& out) {
-  out.Key("ids").BeginArray();
-  for (const uint32_t id : encoding.ids) out.Uint(id);
-  out.EndArray();
+  out.Key("ids").Uints(encoding.ids);
   out.Key("offsets").BeginObject();
   WriteOffsets("byte", encoding.byte_offsets, out);
   WriteOffsets("scalar", encoding.scalar_offsets, out);

@@ -10,12 +10,6 @@
 namespace slm::records {
 namespace {
 
-void WriteIds(std::string_view key, const std::vector<uint32_t>& ids, json::Writer& out) {
-  out.Key(key).BeginArray();
-  for (const uint32_t id : ids) out.Uint(id);
-  out.EndArray();
-}
-
 // RUN-01: what does not stop a run and still bears on its output.
 std::vector<std::string> WarningsOf(const Artifact& artifact, const Request& request, StopReason stop) {
   std::vector<std::string> warnings;
@@ -111,8 +105,7 @@ TokenAnswer TokenRun::Finish(bool by_error) {
 
 void WriteTokens(const std::vector<uint32_t>& prompt_ids, const std::vector<uint32_t>& tokens,
                  json::Writer& out) {
-  WriteIds("prompt_ids", prompt_ids, out);
-  WriteIds("tokens", tokens, out);
+  out.Key("prompt_ids").Uints(prompt_ids).Key("tokens").Uints(tokens);
 }
 
 void WriteEnd(const Request& request, const Generation& generation, const Hash256& kv_sha256,

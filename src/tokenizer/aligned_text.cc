@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace slm::tokenizer {
 namespace {
 
@@ -49,6 +51,17 @@ void AppendScalar(std::string* out, char32_t scalar) {
     push(0x80 | ((scalar >> 6) & 0x3F));
     push(0x80 | (scalar & 0x3F));
   }
+}
+
+std::string EscapeIllFormed(std::string_view bytes) {
+  std::string out;
+  while (const auto fault = FindUtf8Fault(bytes)) {
+    out.append(bytes.substr(0, fault->byte_offset));
+    for (const char byte : bytes.substr(fault->byte_offset, fault->length))
+      AppendScalar(&out, 0xDC00u + static_cast<uint8_t>(byte));
+    bytes.remove_prefix(fault->byte_offset + fault->length);
+  }
+  return out.append(bytes);
 }
 
 Status Transform(AlignedText* text, std::span<const Change> changes, size_t n_initial) {

@@ -63,6 +63,8 @@ struct Scalar {
 
 // Like AppendUtf8, and escapes too.
 void AppendScalar(std::string* out, char32_t scalar);
+// `bytes` with each byte of no character as its escape.
+[[nodiscard]] std::string EscapeIllFormed(std::string_view bytes);
 
 struct AlignedText {
   std::string text;

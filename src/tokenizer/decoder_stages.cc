@@ -170,18 +170,7 @@ class WholeTokenStage : public DecoderStage {
   std::string token_;
 };
 
-// Bytes of no character as escapes (AlignedText), and back.
-std::string Escaped(std::string_view bytes) {
-  std::string out;
-  while (const auto fault = FindUtf8Fault(bytes)) {
-    out.append(bytes.substr(0, fault->byte_offset));
-    for (const char byte : bytes.substr(fault->byte_offset, fault->length))
-      AppendScalar(&out, 0xDC00u + static_cast<uint8_t>(byte));
-    bytes.remove_prefix(fault->byte_offset + fault->length);
-  }
-  return out.append(bytes);
-}
-
+// The bytes that EscapeIllFormed had.
 std::string Unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -205,7 +194,7 @@ class ReplacePatternStage final : public WholeTokenStage {
   Status FeedToken(const std::string& token, Fragments* out) override {
     const bool is_text = !FindUtf8Fault(token);
     SLM_ASSIGN(std::string replaced,
-               is_text ? ReplacePattern(token, pattern_, content_) : ReplaceInBytes(Escaped(token)));
+               is_text ? ReplacePattern(token, pattern_, content_) : ReplaceInBytes(EscapeIllFormed(token)));
     Emit(std::move(replaced), true, true, out);
     return {};
   }

@@ -344,23 +344,17 @@ Result<Encoding> EncodeSequences(const Compiled& compiled, const FastPath* fast,
 }
 
 // Ill-formed bytes as escapes, with the alignment that this needs.
-Sequence EscapeIllFormed(std::string_view bytes, std::string* storage) {
+Sequence EscapedSequence(std::string_view bytes, std::string* storage) {
   Sequence out = {.text = bytes, .align = {}, .n_input_bytes = bytes.size()};
   if (!FindUtf8Fault(bytes)) return out;
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const auto fault = FindUtf8Fault(bytes.substr(at));
-    const size_t well_formed_end = fault ? at + fault->byte_offset : bytes.size();
-    while (at < well_formed_end) {
-      const uint32_t n = ReadScalar(bytes.data() + at).n_bytes;
-      storage->append(bytes.substr(at, n));
-      out.align.insert(out.align.end(), n, Span{static_cast<uint32_t>(at), static_cast<uint32_t>(at + n)});
-      at += n;
-    }
-    for (size_t i = 0; fault && i < fault->length; ++i, ++at) {
-      AppendScalar(storage, 0xDC00u + static_cast<uint8_t>(bytes[at]));
-      out.align.insert(out.align.end(), 3, Span{static_cast<uint32_t>(at), static_cast<uint32_t>(at + 1)});
-    }
+  *storage = EscapeIllFormed(bytes);
+  uint32_t from = 0;  // in `bytes`
+  for (size_t at = 0; at < storage->size();) {
+    const Scalar scalar = ReadScalar(storage->data() + at);
+    const uint32_t to = from + (IsEscapedByte(scalar.value) ? 1 : scalar.n_bytes);
+    out.align.insert(out.align.end(), scalar.n_bytes, Span{from, to});
+    at += scalar.n_bytes;
+    from = to;
   }
   out.text = *storage;
   return out;
@@ -517,7 +511,7 @@ Result<Encoding> Tokenizer::EncodeBytes(ByteSpan bytes, const EncodeOptions& opt
   }
   if (bytes.size() > kMaxInputBytes) return Fail(ErrorCode::kLimit, "input longer than 256 MiB");
   std::string storage;
-  Sequence sequence = EscapeIllFormed(AsText(bytes), &storage);
+  Sequence sequence = EscapedSequence(AsText(bytes), &storage);
   return EncodeSequences(impl_->compiled, impl_->fast.get(), {std::move(sequence)}, options, nullptr);
 }
 
