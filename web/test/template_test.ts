@@ -10,7 +10,7 @@ import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { SlmError } from '../src/errors.js';
-import { type Answer, type Case, plain } from './page/answers.js';
+import { type Case, plain, Renderer } from './page/answers.js';
 import { EVIDENCE, instantiate, openModel, readArtifact, ROOT, SLM, slm } from './support.js';
 import { goldens, linesOf, probes, skip } from './template_cases.js';
 
@@ -19,31 +19,7 @@ const allCases = (): Case[] => [...goldens(), ...probes()];
 const evidence = await instantiate(EVIDENCE);
 const model = await openModel(readArtifact('slm-demo'));
 
-/** The program of each source, or the refusal. */
-const programs = new Map<string, Uint8Array | SlmError>();
-
-function programOf(source: string): Uint8Array | SlmError {
-  const known = programs.get(source);
-  if (known !== undefined) return known;
-  const made = attempt(() => evidence.bytes('slm_template_convert', source).slice());
-  programs.set(source, made);
-  return made;
-}
-
-function attempt<T>(work: () => T): T | SlmError {
-  try {
-    return work();
-  } catch (fault) {
-    if (fault instanceof SlmError) return fault;
-    throw fault;
-  }
-}
-
-function answerOf(one: Case): Answer {
-  const program = programOf(one.template);
-  const answer = program instanceof SlmError ? program : attempt(() => model.render(JSON.stringify(one), program) as Answer);
-  return plain(answer instanceof SlmError ? { error: answer.facts() } : answer);
-}
+const renderer = new Renderer(evidence, model);
 
 test('every golden and probe: the same text, segments, owners and refusals', { skip }, () => {
   const cases = allCases();
@@ -53,11 +29,11 @@ test('every golden and probe: the same text, segments, owners and refusals', { s
   let nRefused = 0;
   cases.forEach((one, i) => {
     const expected = native[i] ?? {};
-    assert.deepEqual(answerOf(one), expected, one.template.slice(0, 80));
+    assert.deepEqual(renderer.answerOf(one), expected, one.template.slice(0, 80));
     nSpans += expected.spans?.length ?? 0;
     if (expected.error !== undefined) nRefused += 1;
   });
-  console.log(`figures: ${cases.length} cases of ${programs.size} templates, ${nSpans} segments, ${nRefused} refusals alike`);
+  console.log(`figures: ${cases.length} cases of ${renderer.programs.size} templates, ${nSpans} segments, ${nRefused} refusals alike`);
   assert.ok(cases.length >= 9000 && nSpans > 50_000 && nRefused > 500);
   // A segment's end, its owner and a place in the source are all looked at.
   const [rendered, failed] = [native.find(({ spans }) => (spans?.length ?? 0) > 1), native.find(({ error }) => error?.line !== undefined)];
@@ -80,7 +56,7 @@ test('every template: the same program, byte for byte', { skip, timeout: 600_000
   // One context for each template in which it renders: `--explain` says the digest beside a rendering.
   const renders = new Map<string, Case>();
   for (const one of allCases()) {
-    if (!renders.has(one.template) && answerOf(one).error === undefined) renders.set(one.template, one);
+    if (!renders.has(one.template) && renderer.answerOf(one).error === undefined) renders.set(one.template, one);
   }
   const queue = [...renders.values()].entries();
   const wrong: string[] = [];
@@ -92,7 +68,7 @@ test('every template: the same program, byte for byte', { skip, timeout: 600_000
       const done = await promisify(execFile)(SLM, ['--json', 'render', source, input, '--clock', clock, '--explain'], { maxBuffer: 1 << 26 });
       const { program } = JSON.parse(done.stdout) as { program: { sha256: string; source_sha256: string } };
       const digest = (data: string | Uint8Array): string => createHash('sha256').update(data).digest('hex');
-      const mine = programOf(template);
+      const mine = renderer.programOf(template);
       if (mine instanceof SlmError || program.sha256 !== digest(mine) || program.source_sha256 !== digest(template)) wrong.push(template);
     }
   };

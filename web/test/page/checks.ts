@@ -1,5 +1,6 @@
-// What runs in the page under test. The runner calls `check(name, argument)` and gets JSON back.
+// What runs in the page under test.
 import { loadModel, type Model, SlmError } from '../../src/index.js';
+import { expose } from './expose.js';
 
 let model: Model | undefined;
 
@@ -141,14 +142,4 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
   },
 };
 
-async function check(name: string, argument: never): Promise<string> {
-  try {
-    const run = checks[name];
-    if (run === undefined) throw new Error(`no check ${name}`);
-    return JSON.stringify({ value: (await run(argument)) ?? null });
-  } catch (fault) {
-    return JSON.stringify({ fault: fault instanceof SlmError ? fault.facts() : { code: 'page', message: String(fault) } });
-  }
-}
-
-(globalThis as unknown as { check: typeof check }).check = check;
+expose(checks);

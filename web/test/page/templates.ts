@@ -1,10 +1,10 @@
-// Converts and renders templates in the page under test. The runner calls `check(name, argument)` and gets JSON back.
-import { SlmError } from '../../src/errors.js';
+// Converts and renders templates in the page under test.
 import { Halves } from '../../src/halves.js';
 import { loadArtifact } from '../../src/load.js';
 import { SlmModule } from '../../src/module.js';
 import { openSource } from '../../src/source.js';
-import { type Answer, type Case, plain } from './answers.js';
+import { type Case, Renderer } from './answers.js';
+import { expose } from './expose.js';
 
 const bytesOf = async (url: string): Promise<Uint8Array<ArrayBuffer>> => new Uint8Array(await (await fetch(url)).arrayBuffer());
 const instantiate = async (name: string): Promise<SlmModule> => SlmModule.instantiate(await WebAssembly.compile(await bytesOf(`/src/${name}.wasm`)));
@@ -15,41 +15,17 @@ async function digest(data: string | Uint8Array): Promise<string> {
 }
 
 let cases: Case[] = [];
-let converter: SlmModule | undefined;
-let model: Halves | undefined;
-const programs = new Map<string, Uint8Array | SlmError>();
+let renderer: Renderer | undefined;
 
-function attempt<T>(work: () => T): T | SlmError {
-  try {
-    return work();
-  } catch (fault) {
-    if (fault instanceof SlmError) return fault;
-    throw fault;
-  }
-}
-
-function programOf(source: string): Uint8Array | SlmError {
-  const known = programs.get(source);
-  if (known !== undefined) return known;
-  if (converter === undefined) throw new Error('not prepared');
-  const module = converter;
-  const made = attempt(() => module.bytes('slm_template_convert', source).slice());
-  programs.set(source, made);
-  return made;
-}
-
-function answerOf(one: Case): Answer {
-  const program = programOf(one.template);
-  if (model === undefined) throw new Error('not prepared');
-  const halves = model;
-  const answer = program instanceof SlmError ? program : attempt(() => halves.render(JSON.stringify(one), program) as Answer);
-  return plain(answer instanceof SlmError ? { error: answer.facts() } : answer);
+function need(): Renderer {
+  if (renderer === undefined) throw new Error('not prepared');
+  return renderer;
 }
 
 const checks: Record<string, (argument: never) => Promise<unknown>> = {
   async prepare(argument: { cases: string; artifact: string }) {
     cases = (await (await fetch(argument.cases)).json()) as Case[];
-    converter = await instantiate('slm-evidence');
+    const converter = await instantiate('slm-evidence');
     const core = await instantiate('slm');
     const { artifact } = await loadArtifact(core, openSource({ kind: 'bytes', bytes: await bytesOf(argument.artifact) }), {
       signal: new AbortController().signal,
@@ -58,38 +34,28 @@ const checks: Record<string, (argument: never) => Promise<unknown>> = {
       subtle: crypto.subtle,
       retryDelay: 1,
     });
-    model = new Halves(core, await instantiate('slm-text'), artifact);
+    renderer = new Renderer(converter, new Halves(core, await instantiate('slm-text'), artifact));
     return cases.length;
   },
   /** SHA-256 of each answer's JSON. */
   async answers() {
-    return Promise.all(cases.map((one) => digest(JSON.stringify(answerOf(one)))));
+    return Promise.all(cases.map((one) => digest(JSON.stringify(need().answerOf(one)))));
   },
   /** One answer, whole; `context` stands in the case's place where it is given. */
   async answer(argument: { index: number; context?: object }) {
     const one = cases[argument.index];
     if (one === undefined) throw new Error('no such case');
-    return answerOf(argument.context === undefined ? one : { ...one, context: argument.context });
+    return need().answerOf(argument.context === undefined ? one : { ...one, context: argument.context });
   },
   /** SHA-256 of the program of each template that converts, by the template's own. */
   async programs() {
     const made: [string, string][] = [];
     for (const template of new Set(cases.map((one) => one.template))) {
-      const program = programOf(template);
+      const program = need().programOf(template);
       if (program instanceof Uint8Array) made.push([await digest(template), await digest(program)]);
     }
     return made;
   },
 };
 
-async function check(name: string, argument: never): Promise<string> {
-  try {
-    const run = checks[name];
-    if (run === undefined) throw new Error(`no check ${name}`);
-    return JSON.stringify({ value: (await run(argument)) ?? null });
-  } catch (fault) {
-    return JSON.stringify({ fault: fault instanceof SlmError ? fault.facts() : { code: 'page', message: String(fault) } });
-  }
-}
-
-(globalThis as unknown as { check: typeof check }).check = check;
+expose(checks);
